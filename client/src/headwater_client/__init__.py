@@ -1,0 +1,1 @@
+"""The Headwater client: the ``headwater`` command."""

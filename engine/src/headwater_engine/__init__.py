@@ -1,0 +1,1 @@
+"""The Headwater engine: the streaming server in each pod of a replica group."""

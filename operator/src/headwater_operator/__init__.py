@@ -1,0 +1,1 @@
+"""The Headwater operator: InferencePool → ReplicaGroup → Pods."""
