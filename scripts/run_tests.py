@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TIERS = {
+TIERS: dict[str, str | tuple[list[str], ...]] = {
     "static": (["make", "-s", "lint"], ["make", "-s", "type"], ["make", "-s", "verify"]),
     "unit": "tests/unit",
     "sim": "tests/sim",
