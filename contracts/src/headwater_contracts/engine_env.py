@@ -35,3 +35,4 @@ POOL = PREFIX + "POOL"
 POD_NAME = PREFIX + "POD_NAME"
 SIM_SCRIPTS = PREFIX + "SIM_SCRIPTS"  # 1: a request body may carry headwater_script (sim only)
 LOG_LEVEL = PREFIX + "LOG_LEVEL"
+MAX_WAITING = PREFIX + "MAX_WAITING"  # requests without a first token, beyond which new ones get 429

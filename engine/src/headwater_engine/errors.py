@@ -20,7 +20,7 @@ class CallerError(HeadwaterEngineError):
         self.status = status
 
 
-class PromptTooLong(CallerError):
+class PromptTooLong(CallerError):  # noqa: N818 - named for what happened
     """Prompt plus asked-for output exceed the model's context."""
 
 
@@ -30,20 +30,20 @@ class EngineError(HeadwaterEngineError):
     code = "engine_error"
 
 
-class LoadFailed(EngineError):
+class LoadFailed(EngineError):  # noqa: N818 - named for what happened
     """The model could not be loaded."""
 
     code = "load_failed"
 
 
-class BackendDead(EngineError):
+class BackendDead(EngineError):  # noqa: N818 - named for what happened
     """The engine beneath is gone; it does not come back in this process."""
 
     public = "the engine stopped"
     code = "engine_dead"
 
 
-class Unavailable(EngineError):
+class Unavailable(EngineError):  # noqa: N818 - named for what happened
     """Not admitting now: 503, or 429 when the queue is full."""
 
     def __init__(self, public: str, *, reason: str, retry_after_seconds: int, status: int = 503) -> None:

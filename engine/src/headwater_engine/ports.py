@@ -49,6 +49,8 @@ class Step:
     token_ids: tuple[int, ...]
     text: str
     finish: FinishReason | None = None
+    raw: tuple[bytes, ...] | None = None
+    """UTF-8 of each token, in place of ``text``, from a backend without a detokenizer of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ class Backend(Protocol):
     """Two implementations pass one contract suite (``tests/contract/engine``).
 
     ``submit`` yields steps until one has ``finish``; closing the iterator aborts. It raises PromptTooLong
-    before the first step for a caller's fault, BackendDead when the engine beneath is gone.
+    before the first step for a caller's fault, BackendDead when the engine beneath is gone. A token that
+    stops generation (end of sequence, ``stop_token_ids``) is in ``token_ids`` and leaves no text.
     """
 
     async def start(self) -> None:
@@ -83,7 +86,10 @@ class Backend(Protocol):
         """Starts one request."""
 
     async def abort(self, request_id: str) -> None:
-        """Ends a request and frees its KV within one step; unknown ids are ignored."""
+        """Ends a request and frees its KV within one step; its iterator ends without a finish.
+
+        Unknown ids are ignored.
+        """
 
     async def tokenize(self, text: str, *, add_special_tokens: bool = True) -> tuple[int, ...]:
         """Token ids of a plain prompt."""
