@@ -39,6 +39,8 @@ class PodObservation:
     exit_message: str | None = None
     pod_reason: str | None = None
     """``status.reason``, such as Evicted or NodeLost."""
+    started_at: datetime | None = None
+    """When the engine container started (running or terminated state), None while it has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class EngineReading:
     error: str | None = None
     window_start: EngineState | None = None
     """The oldest state of the same engine process within the signal window, for histogram deltas."""
+    silent_seconds: float | None = None
+    """Since the last probe that was answered; None if none was since the operator started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +121,5 @@ class PoolSnapshot:
     foreign: tuple[ForeignObject, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     """Pod name → the API server's message for a create that it refused (quota, admission)."""
+    endpoints_ready: frozenset[str] | None = None
+    """Names of the pods that the Service's EndpointSlices list as ready; None if slices are not observed."""
