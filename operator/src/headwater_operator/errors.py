@@ -1,0 +1,55 @@
+"""Two families: ``RefusedError`` is for someone else to mend (a spec, a quota, a policy), ``FailedError`` is ours to retry."""
+
+from __future__ import annotations
+
+
+class OperatorError(Exception):
+    """Base of all errors that the operator raises on purpose."""
+
+
+class RefusedError(OperatorError):
+    """The API server says no, and will say so again until someone changes something."""
+
+    def __init__(self, message: str, *, status: int = 0, reason: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        """The API server's own sentence: it names the quota, the policy or the field."""
+        self.status = status
+        self.reason = reason
+
+
+class AlreadyExists(RefusedError):
+    """A create found its name taken."""
+
+
+class FailedError(OperatorError):
+    """Something between us and the answer broke; the next reconcile starts from what is really there."""
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Stale(FailedError):
+    """The object changed, or was replaced, since it was read."""
+
+
+class NotFound(FailedError):
+    """No such object, or no such kind."""
+
+
+class WatchExpired(FailedError):
+    """The API server no longer has the history that a watch or a list wants to continue from."""
+
+
+class OutcomeUnknown(FailedError):
+    """A write was sent and no answer came: it may have happened, or may yet."""
+
+
+class EngineUnreachable(FailedError):
+    """An engine's admin port gave no usable answer."""
+
+
+class LeaseLost(FailedError):
+    """Another operator holds the Lease, or ours could not be renewed in time."""
