@@ -1,4 +1,7 @@
-"""Two families: ``RefusedError`` is for someone else to mend (a spec, a quota, a policy), ``FailedError`` is ours to retry."""
+"""Two families: ``Refused`` is for someone else to mend (a spec, a quota, a policy), ``Failed`` is ours to retry."""
+
+# The names say what happened, as the HTTP libraries' do; "Error" would add nothing to any of them.
+# ruff: noqa: N818
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ class OperatorError(Exception):
     """Base of all errors that the operator raises on purpose."""
 
 
-class RefusedError(OperatorError):
+class Refused(OperatorError):
     """The API server says no, and will say so again until someone changes something."""
 
     def __init__(self, message: str, *, status: int = 0, reason: str = "") -> None:
@@ -18,11 +21,11 @@ class RefusedError(OperatorError):
         self.reason = reason
 
 
-class AlreadyExists(RefusedError):
+class AlreadyExists(Refused):
     """A create found its name taken."""
 
 
-class FailedError(OperatorError):
+class Failed(OperatorError):
     """Something between us and the answer broke; the next reconcile starts from what is really there."""
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
@@ -31,25 +34,25 @@ class FailedError(OperatorError):
         self.retry_after_seconds = retry_after_seconds
 
 
-class Stale(FailedError):
+class Stale(Failed):
     """The object changed, or was replaced, since it was read."""
 
 
-class NotFound(FailedError):
+class NotFound(Failed):
     """No such object, or no such kind."""
 
 
-class WatchExpired(FailedError):
+class WatchExpired(Failed):
     """The API server no longer has the history that a watch or a list wants to continue from."""
 
 
-class OutcomeUnknown(FailedError):
+class OutcomeUnknown(Failed):
     """A write was sent and no answer came: it may have happened, or may yet."""
 
 
-class EngineUnreachable(FailedError):
+class EngineUnreachable(Failed):
     """An engine's admin port gave no usable answer."""
 
 
-class LeaseLost(FailedError):
+class LeaseLost(Failed):
     """Another operator holds the Lease, or ours could not be renewed in time."""

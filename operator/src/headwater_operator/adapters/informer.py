@@ -156,7 +156,7 @@ class Informer:
             case "ERROR":
                 # The place in the history is in doubt: only a list is sure.
                 self._version = None
-                raise errors.FailedError(str(item.get("message")))
+                raise errors.Failed(str(item.get("message")))
             case "DELETED":
                 self._store.forget(uid_of(item))
             case "BOOKMARK":

@@ -73,7 +73,7 @@ class KubeClient:
     async def stream(
         self, path: str, query: Mapping[str, str], *, silence_seconds: float
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """A GET whose body is read as it comes; silence for longer than given raises FailedError."""
+        """A GET whose body is read as it comes; silence for longer than given raises Failed."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence_seconds)
         try:
             response = await self._request("GET", path, query, None, "application/json", timeout)
@@ -119,18 +119,18 @@ def translate(status: int, text: str, *, writing: bool) -> errors.OperatorError:
         return errors.Stale(message)
     # The one 500 that is about the request: an unknown field, or a list key given twice.
     if status == 500 and "typed patch object" in message:
-        return errors.RefusedError(message, status=status, reason="InvalidPatch")
+        return errors.Refused(message, status=status, reason="InvalidPatch")
     if status == 401 or status == 429 or status >= 500:
-        kind_of_failure = errors.OutcomeUnknown if writing and status >= 500 else errors.FailedError
+        kind_of_failure = errors.OutcomeUnknown if writing and status >= 500 else errors.Failed
         return kind_of_failure(message, retry_after_seconds=_number(details.get("retryAfterSeconds")))
-    return errors.RefusedError(message, status=status, reason=reason)
+    return errors.Refused(message, status=status, reason=reason)
 
 
-def _no_answer(method: str, path: str, error: BaseException) -> errors.FailedError:
+def _no_answer(method: str, path: str, error: BaseException) -> errors.Failed:
     text = f"{method} {path}: {type(error).__name__} {error}".rstrip()
     # A connection that never stood carried no request, so nothing can have happened.
     sent = method != "GET" and not isinstance(error, aiohttp.ClientConnectorError)
-    return errors.OutcomeUnknown(text) if sent else errors.FailedError(text)
+    return errors.OutcomeUnknown(text) if sent else errors.Failed(text)
 
 
 def _number(value: object) -> float | None:

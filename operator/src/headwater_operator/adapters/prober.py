@@ -1,0 +1,169 @@
+"""Probes every group's leader on a schedule of its own and says which pools have something new to decide on.
+
+Each engine has its own phase within the interval, taken from its uid, so that probes spread evenly and do not
+bunch after a restart. A probe that is still out when its next turn comes loses that turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from headwater_contracts.admin import group_token
+from headwater_contracts.labels import LABEL_GROUP, LABEL_POOL, LABEL_RANK
+from headwater_operator import errors
+from headwater_operator.adapters.cache import PoolKey
+from headwater_operator.adapters.readings import EngineHistory, beyond_dead_band, facts, load
+from headwater_operator.adapters.store import Object, key_of, uid_of
+from headwater_operator.core.snapshot import EngineReading
+from headwater_operator.ports import Clock, EngineControl
+
+MOST_AT_ONCE = 64
+"""Probes in flight: a node full of dead addresses must not use up file descriptors."""
+LONGEST_QUIET_SECONDS = 15.0
+"""A pool with engines is decided on at least this often."""
+
+
+@dataclass(slots=True)
+class _Target:
+    """One leader pod."""
+
+    pool: PoolKey
+    group: str
+    pod_uid: str
+    ip: str
+    history: EngineHistory = field(default_factory=EngineHistory)
+    busy: bool = False
+    told_facts: tuple[object, ...] = ()
+    told_load: tuple[float, ...] = ()
+    told_at: float = 0.0
+
+
+class Prober:
+    """Keeps a reading of each engine."""
+
+    def __init__(
+        self,
+        control: EngineControl,
+        clock: Clock,
+        wake: Callable[[PoolKey], None],
+        *,
+        master_token: bytes,
+        interval_seconds: float,
+    ) -> None:
+        self._control = control
+        self._clock = clock
+        self._wake = wake
+        self._master_token = master_token
+        self._interval = interval_seconds
+        self._targets: dict[str, _Target] = {}
+        self._due: list[tuple[float, str]] = []
+        self._changed = asyncio.Event()
+        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+
+    def pod_changed(self, new: Object | None, old: Object | None) -> None:
+        """Follows pods: a leader with an address that has not ended is probed."""
+        item = new if new is not None else old
+        if item is None or (item["metadata"].get("labels") or {}).get(LABEL_RANK) != "0":
+            return
+        uid, status = uid_of(item), item.get("status") or {}
+        ip = status.get("podIP")
+        ended = new is None or status.get("phase") in ("Failed", "Succeeded")
+        if ended or not ip:
+            self._targets.pop(uid, None)
+        elif uid not in self._targets:
+            self._add(item, uid, ip)
+        else:
+            self._targets[uid].ip = ip
+
+    def _add(self, pod: Object, uid: str, ip: str) -> None:
+        labels = pod["metadata"]["labels"]
+        key = (key_of(pod)[0], labels.get(LABEL_POOL, ""))
+        self._targets[uid] = _Target(key, labels.get(LABEL_GROUP, ""), uid, ip)
+        self._schedule(self._clock.monotonic(), uid)
+
+    def reading(self, pod_uid: str) -> EngineReading | None:
+        """The last word of the engine in a pod; None if it was not asked yet."""
+        target = self._targets.get(pod_uid)
+        return None if target is None else target.history.reading(self._clock.monotonic())
+
+    def ask_now(self, pod_uid: str) -> None:
+        """Probes one engine ahead of its turn, after it was told to do something."""
+        if pod_uid in self._targets:
+            self._schedule(self._clock.monotonic(), pod_uid)
+
+    def token(self, namespace: str, group: str) -> str:
+        """The admin token of a group."""
+        return group_token(self._master_token, namespace, group)
+
+    def oldest_answer_seconds(self, pool: PoolKey) -> float | None:
+        """Age of the oldest reading of a pool's engines, for metrics."""
+        now = self._clock.monotonic()
+        ages = [
+            now - target.history.answered_at
+            for target in self._targets.values()
+            if target.pool == pool and target.history.answered_at is not None
+        ]
+        return max(ages, default=None)
+
+    async def run(self) -> None:
+        """Probes until cancelled."""
+        async with asyncio.TaskGroup() as probes:
+            while True:
+                await self._until_due()
+                _, uid = heapq.heappop(self._due)
+                target = self._targets.get(uid)
+                if target is None or target.busy:
+                    continue
+                target.busy = True
+                await self._slots.acquire()
+                probes.create_task(self._probe(target))
+
+    async def _until_due(self) -> None:
+        while not self._due or self._due[0][0] > self._clock.monotonic():
+            self._changed.clear()
+            wait = self._due[0][0] - self._clock.monotonic() if self._due else None
+            try:
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+
+    def _schedule(self, at: float, uid: str) -> None:
+        heapq.heappush(self._due, (at, uid))
+        self._changed.set()
+
+    def _next_turn(self, uid: str) -> float:
+        phase = crc32(uid.encode()) / 2**32 * self._interval
+        now = self._clock.monotonic()
+        turns = (now - phase) // self._interval + 1
+        return phase + turns * self._interval
+
+    async def _probe(self, target: _Target) -> None:
+        try:
+            try:
+                token = self.token(target.pool[0], target.group)
+                state = await self._control.state(target.ip, token)
+            except errors.EngineUnreachable as error:
+                target.history.failed(error.message, self._clock.monotonic())
+            else:
+                target.history.answered(state, self._clock.monotonic())
+            self._tell(target)
+        finally:
+            target.busy = False
+            self._slots.release()
+            if self._targets.get(target.pod_uid) is target:
+                self._schedule(self._next_turn(target.pod_uid), target.pod_uid)
+
+    def _tell(self, target: _Target) -> None:
+        """Queues the pool if a decision could come out differently."""
+        now = self._clock.monotonic()
+        reading = target.history.reading(now)
+        new_facts, new_load = facts(reading), load(reading)
+        changed = new_facts != target.told_facts or beyond_dead_band(new_load, target.told_load)
+        if changed or now - target.told_at >= LONGEST_QUIET_SECONDS:
+            target.told_facts, target.told_load, target.told_at = new_facts, new_load, now
+            self._wake(target.pool)
