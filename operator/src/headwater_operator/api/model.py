@@ -129,7 +129,7 @@ class Model(ApiModel):
     )
 
     name: ServedName
-    """Name that clients send as ``model``. Cannot be changed."""
+    """Name that clients send in the field model of their requests. Cannot be changed."""
     source: ModelSource
     """Where the weights come from: exactly one of huggingFace, persistentVolumeClaim and imagePath."""
     cache: ModelCache = ModelCache()
