@@ -54,7 +54,7 @@ class EngineReading:
     window_start: EngineState | None = None
     """The oldest state of the same engine process within the signal window, for histogram deltas."""
     silent_seconds: float | None = None
-    """Since the last probe that was answered; None if none was since the operator started."""
+    """Since the last answered probe, or since probing began if none was answered yet; None before the first."""
 
 
 @dataclass(frozen=True, slots=True)
