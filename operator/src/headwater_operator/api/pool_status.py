@@ -74,6 +74,19 @@ class Decision(ApiModel):
     """Why, with the figures that led to it."""
 
 
+class FailureRecord(ApiModel):
+    """One failed group that counts against ``failure.maxReplacements``."""
+
+    at: Timestamp
+    """When it failed."""
+    group: ShortText
+    """Its name."""
+    revision: ShortText
+    """Its revision: failures of an older one do not hold up a newer one."""
+    reason: ShortText
+    """Why, as one word."""
+
+
 class InferencePoolStatus(ApiModel):
     """What the operator last saw and decided."""
 
@@ -101,6 +114,10 @@ class InferencePoolStatus(ApiModel):
         Annotated[tuple[Decision, ...], Field(max_length=10), SchemaExtra(x_kubernetes_list_type="atomic")] | None
     ) = None
     """The last changes that the operator decided on, newest last."""
+    failures: (
+        Annotated[tuple[FailureRecord, ...], Field(max_length=32), SchemaExtra(x_kubernetes_list_type="atomic")] | None
+    ) = None
+    """Groups that failed within failure.window, newest last. Kept here so that a hold survives an operator restart."""
     conditions: Conditions | None = None
     """Ready, Reconciling, Stalled, WarmPoolReady, ScalingActive, ScalingLimited, CapacityAvailable, SLOMet, RolledOut,
     SpecHonored."""

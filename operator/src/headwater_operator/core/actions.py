@@ -113,11 +113,16 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class EventNote:
-    """A Kubernetes event on the pool."""
+    """A Kubernetes event on the pool, and, where it says what changed, an entry of ``status.decisions``."""
 
     reason: Reason
     message: str
     warning: bool = False
+    cause: Reason | None = None
+    """Why, where ``reason`` says what; such as EngineExited behind Replaced."""
+    before: int | None = None
+    after: int | None = None
+    """Counts around the change, where it changes a count."""
 
 
 @dataclass(frozen=True, slots=True)
