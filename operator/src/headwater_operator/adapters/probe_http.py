@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Self
 
 import aiohttp
 
@@ -24,7 +24,7 @@ class HttpEngineControl:
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=timeout_seconds)
         self._session: aiohttp.ClientSession | None = None
 
-    async def __aenter__(self) -> HttpEngineControl:
+    async def __aenter__(self) -> Self:
         # Pod addresses are reached directly, never through a proxy from the environment.
         self._session = aiohttp.ClientSession(
             timeout=self._timeout,

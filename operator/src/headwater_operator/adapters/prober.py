@@ -37,6 +37,8 @@ class _Target:
     ip: str
     history: EngineHistory = field(default_factory=EngineHistory)
     busy: bool = False
+    due_at: float = 0.0
+    """The one turn that counts; other entries of the heap are left over from before it was moved."""
     told_facts: tuple[object, ...] = ()
     told_load: tuple[float, ...] = ()
     told_at: float = 0.0
@@ -114,9 +116,9 @@ class Prober:
         async with asyncio.TaskGroup() as probes:
             while True:
                 await self._until_due()
-                _, uid = heapq.heappop(self._due)
+                at, uid = heapq.heappop(self._due)
                 target = self._targets.get(uid)
-                if target is None or target.busy:
+                if target is None or target.busy or target.due_at != at:
                     continue
                 target.busy = True
                 await self._slots.acquire()
@@ -133,6 +135,7 @@ class Prober:
                 pass
 
     def _schedule(self, at: float, uid: str) -> None:
+        self._targets[uid].due_at = at
         heapq.heappush(self._due, (at, uid))
         self._changed.set()
 
