@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class WaitTimeout(AssertionError):
+class WaitTimeoutError(AssertionError):
     """A condition did not come true in time; the text says what was there instead."""
 
 
@@ -21,7 +21,7 @@ def wait_until(
     describe: Callable[[], str] | None = None,
     interval: float = 0.2,
 ) -> T:
-    """Returns the first truthy answer of ``probe``; raises WaitTimeout after ``timeout`` seconds.
+    """Returns the first truthy answer of ``probe``; raises WaitTimeoutError after ``timeout`` seconds.
 
     ``describe`` is asked once, at the end, for what a reader needs to understand the failure.
     """
@@ -32,5 +32,5 @@ def wait_until(
             return answer
         if time.monotonic() > deadline:
             detail = f"\n{describe()}" if describe else ""
-            raise WaitTimeout(f"no {what} within {timeout:.0f} s{detail}")
+            raise WaitTimeoutError(f"no {what} within {timeout:.0f} s{detail}")
         time.sleep(interval)  # between looks, not instead of one

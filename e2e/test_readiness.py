@@ -1,0 +1,32 @@
+"""A pool is Ready when its groups really serve, and not before."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+
+from e2e.kit.kubectl import Kubectl
+from e2e.kit.pools import service_url, sim_pool, wait_ready
+
+TRIES = 50
+AT_ONCE = 5
+
+
+def first_request(kubectl: Kubectl, name: str) -> str:
+    """Makes a pool, asks the instant ``kubectl wait`` returns, and removes the pool; what the client met."""
+    kubectl.apply(sim_pool(name))
+    wait_ready(kubectl, name, timeout=240)
+    try:
+        body = {"model": "sim", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
+        return str(httpx.post(f"{service_url(kubectl, name)}/v1/chat/completions", json=body, timeout=30).status_code)
+    except httpx.HTTPError as error:
+        return repr(error)
+    finally:
+        kubectl.run("delete", "ipool", name, "--wait=false")
+
+
+def test_the_first_request_after_ready_succeeds_fifty_times_of_fifty(kubectl: Kubectl) -> None:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        got = list(pool.map(lambda i: first_request(kubectl, f"try-{i}"), range(TRIES)))
+    assert got == ["200"] * TRIES
