@@ -57,7 +57,7 @@ def test_three_groups_of_eight_gpus_fill_the_nodes(site: Site) -> None:
 def test_killed_engine_is_replaced_from_the_warm_pool_and_no_request_is_lost_after_promotion(site: Site) -> None:
     kubectl, pool = demo_pool(site)
     wait_counts(kubectl, pool, active=2, standby=1)
-    victim = sorted(names(groups(kubectl, pool, Role.ACTIVE)))[0]
+    victim = min(names(groups(kubectl, pool, Role.ACTIVE)))
     standby = names(groups(kubectl, pool, Role.STANDBY))
     model = (kubectl.get("ipool", pool) or {})["spec"]["model"]["name"]
     prober = Prober(service_url(kubectl, pool), model)
