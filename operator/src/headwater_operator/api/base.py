@@ -64,9 +64,12 @@ class Rules:
         object.__setattr__(self, "rules", rules)
 
     def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        schema = dict(handler(core_schema))
-        schema[VALIDATIONS] = [*schema.get(VALIDATIONS, ()), *(rule.as_schema() for rule in self.rules)]
-        return schema
+        return with_rules(handler(core_schema), *self.rules)
+
+
+def with_rules(schema: JsonSchemaValue, *rules: Cel) -> JsonSchemaValue:
+    """``schema`` with further CEL rules after those it has."""
+    return {**schema, VALIDATIONS: [*schema.get(VALIDATIONS, ()), *(rule.as_schema() for rule in rules)]}
 
 
 @dataclass(frozen=True, slots=True)

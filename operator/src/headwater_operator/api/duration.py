@@ -10,21 +10,26 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstrain
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from headwater_operator.api.base import VALIDATIONS, Cel
+from headwater_operator.api.base import Cel, Rules, with_rules
 
 # At most five digits a part: more would pass the pattern and overflow in the API server's duration().
 PATTERN = r"^([0-9]{1,5}(h|m|s|ms)){1,4}$"
 _PART = re.compile(r"([0-9]+)(h|ms|m|s)")
 _MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 
-Duration = Annotated[str, StringConstraints(pattern=PATTERN, max_length=32)]
+_REMEDY = "must be a number with its unit (h, m, s or ms), such as 600ms, 5m or 1h30m"
+
+# The pattern is for tools that read the schema; the rule says the same in words.
+Duration = Annotated[
+    str, StringConstraints(pattern=PATTERN, max_length=32), Rules(Cel(f"self.matches('{PATTERN}')", _REMEDY))
+]
 """A duration in text. ``parse_duration`` gives its seconds."""
 
 
 def parse_duration(text: str) -> float:
     """Seconds of ``text``. ValueError when it is not a duration."""
     if re.fullmatch(PATTERN, text) is None:
-        raise ValueError(f"{text!r} is not a duration: write a number and a unit (h, m, s, ms), such as 600ms or 5m")
+        raise ValueError(f"{_REMEDY}, not {text!r}")
     return sum(int(number) * _MILLISECONDS[unit] for number, unit in _PART.findall(text)) / 1000
 
 
@@ -39,8 +44,9 @@ class Between:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        rule = f"duration(self) >= duration('{self.low}') && duration(self) <= duration('{self.high}')"
-        return {**handler(schema), VALIDATIONS: [Cel(rule, self._message()).as_schema()]}
+        # All rules run, whatever the others found: what is no duration is the other rule's business.
+        within = f"duration(self) >= duration('{self.low}') && duration(self) <= duration('{self.high}')"
+        return with_rules(handler(schema), Cel(f"!self.matches('{PATTERN}') || ({within})", self._message()))
 
     def _check(self, text: str) -> str:
         if not parse_duration(self.low) <= parse_duration(text) <= parse_duration(self.high):

@@ -82,11 +82,6 @@ class Engine(ApiModel):
             at=".simulation",
         ),
         Cel(
-            "self.extraArgs.size() == 0 || self.backend == 'vllm'",
-            "is only for backend vllm: remove extraArgs, or set backend to vllm",
-            at=".extraArgs",
-        ),
-        Cel(
             "self.tensorParallelSize * self.pipelineParallelSize <= 256",
             "tensorParallelSize times pipelineParallelSize, the accelerators of one group, must be at most 256",
             at=".pipelineParallelSize",

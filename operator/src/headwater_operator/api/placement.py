@@ -108,17 +108,9 @@ class Placement(ApiModel):
 class Resources(ApiModel):
     """CPU and memory of each pod, requested and limited alike."""
 
-    rules: ClassVar[tuple[Cel, ...]] = (
-        Cel(
-            "quantity(string(self.sharedMemory)).compareTo(quantity(string(self.memory))) <= 0",
-            "must be at most memory, for /dev/shm counts as memory of the pod",
-            at=".sharedMemory",
-        ),
-    )
-
     cpu: Quantity = "16"
-    """CPUs of one pod."""
+    """CPUs of one pod, such as 16 or 500m."""
     memory: Quantity = "200Gi"
-    """Memory of one pod, shared memory included."""
+    """Memory of one pod, shared memory included, such as 200Gi."""
     shared_memory: Quantity = "16Gi"
-    """Size of /dev/shm, which tensor-parallel workers talk through."""
+    """Most that /dev/shm may hold, through which tensor-parallel workers talk. It counts as memory of the pod."""

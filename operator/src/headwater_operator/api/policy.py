@@ -96,7 +96,7 @@ class WarmPool(ApiModel):
 class Health(ApiModel):
     """When a group counts as unhealthy."""
 
-    interval: Annotated[Duration, Between("1s", "5m")] = "5s"
+    interval: Annotated[Duration, Between("100ms", "5m")] = "5s"
     """Time between two looks at a group's progress."""
     failure_threshold: Annotated[int, Field(ge=1, le=100)] = 3
     """Looks without progress after which the group is replaced."""
@@ -107,7 +107,7 @@ class Health(ApiModel):
 class Drain(ApiModel):
     """How a group leaves the Service. The two times follow each other."""
 
-    timeout: Annotated[Duration, Between("1s", "24h")] = "5m"
+    timeout: Annotated[Duration, Between("0s", "24h")] = "5m"
     """How long running streams may go on before they are ended."""
     endpoint_settle: Annotated[Duration, Between("0s", "5m")] = "5s"
     """How long the group still takes requests after it left the Service, since proxies learn of that late."""
@@ -139,7 +139,7 @@ class Rollout(ApiModel):
 class Failure(ApiModel):
     """How failed groups are replaced."""
 
-    max_replacements: Annotated[int, Field(ge=1, le=1000)] = 5
+    max_replacements: Annotated[int, Field(ge=0, le=1000)] = 5
     """Replacements within the window after which the pool holds and retries ever more slowly. Those caused by a node
     do not count."""
     window: Annotated[Duration, Between("1s", "168h")] = "1h"

@@ -75,15 +75,9 @@ class InferencePoolSpec(ApiModel):
             at=".replicas",
         ),
         Cel(
-            "duration(self.rollout.progressDeadline) >= duration(self.health.startupDeadline)",
-            "must be at least health.startupDeadline, else a rollout is reversed while its first group still loads: "
-            "raise rollout.progressDeadline",
-            at=".rollout.progressDeadline",
-        ),
-        Cel(
             "!has(self.degradation) || !has(self.degradation.maxOutputTokens) "
             "|| self.degradation.maxOutputTokens <= self.engine.maxModelLen",
-            "must be at most engine.maxModelLen",
+            "must be at most engine.maxModelLen: lower degradation.maxOutputTokens",
             at=".degradation.maxOutputTokens",
         ),
     )

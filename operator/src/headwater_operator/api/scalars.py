@@ -41,6 +41,11 @@ Quantity = Annotated[
     BeforeValidator(_as_text),
     StringConstraints(pattern=QUANTITY, max_length=32),
     SchemaExtra(x_kubernetes_int_or_string=True),
-    Rules(Cel("quantity(string(self)).isGreaterThan(quantity('0'))", "must be more than 0")),
+    Rules(
+        Cel(
+            "!isQuantity(string(self)) || quantity(string(self)).isGreaterThan(quantity('0'))",
+            "must be more than 0, such as 16, 500m or 200Gi",
+        )
+    ),
 ]
 """A Kubernetes quantity such as ``16``, ``500m`` or ``200Gi``."""
