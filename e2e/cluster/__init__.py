@@ -1,0 +1,1 @@
+"""A real local Kubernetes cluster: kind where a Docker engine answers, else one made of plain processes."""

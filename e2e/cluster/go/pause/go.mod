@@ -1,0 +1,3 @@
+module headwater.local/pause
+
+go 1.26

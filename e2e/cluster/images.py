@@ -1,0 +1,72 @@
+"""Bringing images into the nodes' container runtimes, without a registry.
+
+A node is sent only what it lacks: nothing if it has the image by digest, else the blobs that are missing.
+"""
+
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from e2e.cluster.commands import find, run
+from e2e.cluster.errors import ClusterError
+from e2e.cluster.oci import Image, read_image
+from e2e.cluster.processes import running
+from e2e.cluster.state import Settings, State
+
+# Unpacking is mostly one core's work a node.
+AT_ONCE = 2
+
+
+def load(state: State, settings: Settings, archives: Sequence[Path], progress: Callable[[str], None] = print) -> None:
+    """Import archives (OCI or docker) on every node that is on; raise ClusterError naming what failed."""
+    missing = [str(a) for a in archives if not a.is_file()]
+    if missing:
+        raise ClusterError(f"no such image archive: {', '.join(missing)}")
+    names = [name for name in settings.nodes if name in running(state)]
+    for archive in archives:
+        image = read_image(archive)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            outcomes = pool.map(partial(_load, state, archive, image), names)
+            for name, outcome in zip(names, outcomes, strict=True):
+                progress(f"{name}: {outcome}")
+
+
+def _load(state: State, archive: Path, image: Image | None, node: str) -> str:
+    socket = state.node(node) / "run/containerd/containerd.sock"
+    ctr = ["ctr", "--address", str(socket), "--namespace", "k8s.io"]
+    if image is None:
+        run(*ctr, "images", "import", archive)
+        return f"imported {archive.name}"
+    if _has(ctr, image):
+        return f"has {image.name} already"
+    present = set(run(*ctr, "content", "ls", "--quiet").split())
+    needed = [digest for digest in image.blobs if digest not in present]
+    _stream(ctr, image, needed)
+    return f"imported {image.name} ({len(needed)} of {len(image.blobs)} blobs)"
+
+
+def _has(ctr: list[str], image: Image) -> bool:
+    lines = run(*ctr, "images", "ls", f"name=={image.name}").splitlines()
+    return any(line.split()[0] == image.name and image.digest in line.split() for line in lines if line.strip())
+
+
+def _stream(ctr: list[str], image: Image, blobs: list[str]) -> None:
+    importer = subprocess.Popen(
+        [find(ctr[0]) or ctr[0], *ctr[1:], "images", "import", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    with importer:
+        assert importer.stdin
+        assert importer.stderr
+        try:
+            image.write(importer.stdin, blobs)
+            importer.stdin.close()
+        except BrokenPipeError:
+            pass  # its own words below say why it ended
+        errors = importer.stderr.read().decode()
+    if importer.returncode:
+        raise ClusterError(f"could not import {image.name}: {errors.strip()}")
