@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
+
+import yaml
+
+from headwater_operator.api.parsing import parse_pool
 from support import helm
 from support.lookup_api import api_with
 
@@ -10,7 +15,7 @@ def notes(values: helm.Values | None = None) -> str:
     arguments = ("install", helm.RELEASE, str(helm.CHART), "--namespace", helm.NAMESPACE)
     with api_with() as api:
         text = helm.run(*arguments, "--dry-run=server", "--disable-openapi-validation", values=values or {}, api=api)
-    return text.partition("\nNOTES:\n")[2]
+    return str(text.partition("\nNOTES:\n")[2])
 
 
 def test_notes_name_the_operator_that_was_installed() -> None:
@@ -38,3 +43,10 @@ def test_notes_say_that_pools_outlive_the_release() -> None:
 def test_notes_speak_of_the_generated_token_only_if_there_is_one() -> None:
     assert "hw-headwater-admin-token" in notes()
     assert "admin token" not in notes({"adminToken": {"existingSecret": "mine"}})
+
+
+def test_pool_in_the_notes_is_one_that_the_operator_accepts() -> None:
+    heredoc = notes().partition("<<EOF\n")[2].partition("     EOF\n")[0]
+    pool = yaml.safe_load(textwrap.dedent(heredoc))
+    assert (pool["apiVersion"], pool["kind"]) == ("headwater.dev/v1alpha1", "InferencePool")
+    assert parse_pool(pool).replicas == 1

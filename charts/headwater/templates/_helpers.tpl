@@ -57,14 +57,6 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- default (printf "%s/%s:%s" $root.Values.image.registry (index . 2) $root.Chart.AppVersion) $given -}}
 {{- end -}}
 
-{{- define "headwater.allowedImages" -}}
-{{- $defaults := list
-  (include "headwater.engineImage" (list . "sim" "engine-sim"))
-  (include "headwater.engineImage" (list . "vllmCpu" "engine-cpu"))
-  (include "headwater.engineImage" (list . "vllmCuda" "engine-cuda")) -}}
-{{- concat $defaults .Values.engine.allowedImages | uniq | join "," -}}
-{{- end -}}
-
 {{/* A value that is null stands for "when all namespaces are watched". Call with (list . value). */}}
 {{- define "headwater.orClusterWide" -}}
 {{- $root := index . 0 -}}
