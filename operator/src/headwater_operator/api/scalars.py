@@ -41,10 +41,11 @@ Quantity = Annotated[
     BeforeValidator(_as_text),
     StringConstraints(pattern=QUANTITY, max_length=32),
     SchemaExtra(x_kubernetes_int_or_string=True),
+    # The server takes no notice of a pattern beside int-or-string, so the rule checks the form too.
     Rules(
         Cel(
-            "!isQuantity(string(self)) || quantity(string(self)).isGreaterThan(quantity('0'))",
-            "must be more than 0, such as 16, 500m or 200Gi",
+            f"string(self).matches(r'{QUANTITY}') && quantity(string(self)).isGreaterThan(quantity('0'))",
+            "must be a quantity above 0, such as 16, 500m or 200Gi",
         )
     ),
 ]

@@ -100,7 +100,7 @@ GROUP = Kind(
         Column("POOL", f".metadata.labels.{LABEL_POOL.replace('.', chr(92) + '.')}", description="Pool of the group."),
         Column("ROLE", ".spec.role", description="What the group is for."),
         Column("PHASE", ".status.phase", description="Summary of the group's conditions."),
-        Column("NODE", ".status.nodes[*]", description="Nodes of its pods."),
+        Column("NODE", ".status.nodes[0]", description="Node of its leader."),
         Column("RUNNING", ".status.running", "integer", "Requests that are being computed."),
         Column("KV", ".status.kvCacheUtilizationPercent", "integer", "Used share of the KV cache, in percent."),
         Column("REVISION", ".spec.revision", description="Hash of the template.", wide=True),
