@@ -1,0 +1,1 @@
+"""Command-line declarations: options in, exit codes out."""

@@ -1,0 +1,1 @@
+"""Pure parts of the client: records, percentiles, chunk parsing, terminal text."""
