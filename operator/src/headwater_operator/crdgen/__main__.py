@@ -1,4 +1,4 @@
-"""``python -m headwater_operator.crdgen crds/`` writes the definitions; ``--check`` only compares."""
+"""``python -m headwater_operator.crdgen crds/ [--reference docs/reference/api.md]`` writes; ``--check`` compares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def generated_files(crds: Path, reference: Path | None) -> Iterator[tuple[Path, 
         body = yaml.safe_dump(build_crd(kind), sort_keys=False, width=110, allow_unicode=True)
         yield crds / f"{API_GROUP}_{kind.plural}.yaml", HEADER + body
     if reference is not None:
-        yield reference, reference_text()
+        refusals = reference.parent / "refusals.yaml"
+        rows = yaml.safe_load(refusals.read_text(encoding="utf-8")) if refusals.exists() else []
+        yield reference, reference_text(rows)
 
 
 def difference(path: Path, want: str) -> list[str]:
@@ -41,7 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Writes or compares; the exit code is 1 when ``--check`` finds a difference."""
     parser = argparse.ArgumentParser(prog="headwater_operator.crdgen", description=__doc__)
     parser.add_argument("crds", type=Path, help="folder of the CustomResourceDefinitions")
-    parser.add_argument("--reference", type=Path, help="file of the API reference, written too when given")
+    parser.add_argument(
+        "--reference",
+        type=Path,
+        help="file of the API reference, to write too; the table refusals.yaml beside it becomes a part of it",
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a file differs")
     options = parser.parse_args(arguments)
     files = tuple(generated_files(options.crds, options.reference))
