@@ -21,7 +21,8 @@ BASE_SPECS: dict[str, dict[str, Any]] = {
 }
 """The least spec of each kind; a row of the table says what it changes."""
 
-_UNCHECKED = "some validation rules were not checked because the object was invalid"
+UNCHECKED = "some validation rules were not checked because the object was invalid"
+"""What the server adds when an error kept it from running the CEL rules."""
 
 
 @dataclass(frozen=True)
@@ -84,4 +85,4 @@ def messages(stderr: str) -> tuple[str, ...]:
         return (stderr.rsplit("strict decoding error: ", 1)[1].strip(),)
     body = re.sub(r'^The \w+ "[^"]*" is invalid:', "", stderr.strip()).strip()
     lines = [line.removeprefix("* ") for line in body.splitlines()]
-    return tuple(line for line in lines if _UNCHECKED not in line)
+    return tuple(line for line in lines if UNCHECKED not in line)
