@@ -37,6 +37,9 @@ class ClusterWriter(Protocol):
     async def delete(self, kind: str, namespace: str, name: str, *, uid: str) -> None:
         """Deletes one object of this uid; no error when it is gone already."""
 
+    async def refresh(self, kind: str, namespace: str, name: str) -> Object | None:
+        """Reads one object from the API server itself into the reader's cache; None if there is none."""
+
 
 class EngineControl(Protocol):
     """Calls to one engine's admin port. Raises EngineUnreachable."""

@@ -39,6 +39,8 @@ class WatchTimings:
     """Cap of the wait between attempts: an API server that restarts is found again within it."""
     steady_seconds: float = 1.0
     """A watch that stood this long was a good one: the next attempt follows at once."""
+    forbidden_seconds: float = 60.0
+    """Between attempts at a kind that may be done without and that we may not read."""
     page_size: int = 500
     """Objects a page: parsing one page blocks the loop for some ten milliseconds."""
 
@@ -55,6 +57,7 @@ class Informer:
         *,
         namespace: str | None = None,
         labels: str = "",
+        optional: bool = False,
         timings: WatchTimings | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -68,6 +71,7 @@ class Informer:
         self._store = store
         self._clock = clock
         self._labels = labels
+        self._optional = optional
         self._timings = timings or WatchTimings()
         self._sleep = sleep
         self._version: str | None = None
@@ -89,6 +93,12 @@ class Informer:
             except errors.WatchExpired as error:
                 self._version = None
                 self._note(error)
+            except errors.Refused as error:
+                self._note(error)
+                if self._optional:
+                    self.synced.set()
+                    self._last_data = self._clock.monotonic()
+                    await self._sleep(self._timings.forbidden_seconds)
             except errors.OperatorError as error:
                 self._note(error)
             if self._clock.monotonic() - started >= self._timings.steady_seconds:

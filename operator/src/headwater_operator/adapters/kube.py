@@ -22,6 +22,9 @@ class WriteThrough(Protocol):
     def forget(self, kind: str, uid: str) -> None:
         """An object that a delete removed."""
 
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        """An object as last seen."""
+
 
 class KubeWriter:
     """Implements ClusterWriter."""
@@ -67,9 +70,13 @@ class KubeWriter:
 
     async def refresh(self, kind: str, namespace: str, name: str) -> Object | None:
         """Reads one object from the API server into the cache; None if there is none."""
+        known = self._cache.get(kind, namespace, name)
         try:
             return self._seen(await self._client.call("GET", KINDS[kind].path(namespace, name)))
         except errors.NotFound:
+            # Only what was known before the question is gone: the cache may have met a successor meanwhile.
+            if known is not None:
+                self._cache.forget(kind, str(known["metadata"]["uid"]))
             return None
 
     def _seen(self, answer: dict[str, Any]) -> Object:

@@ -1,0 +1,321 @@
+"""Carries out a plan, one action after the other.
+
+An error stops the list: the next reconcile starts from what is really there. Two kinds of trouble do not stop
+it, since the rest of the plan does not depend on them: a pod that the API server refuses (a quota hit by one
+group must not hold up the others) and an engine that cannot be reached (a drain is asked for again each time).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import structlog
+
+from headwater_contracts.admin import token_digest
+from headwater_contracts.reasons import Role
+from headwater_operator import errors
+from headwater_operator.adapters import kinds
+from headwater_operator.adapters.cache import PoolKey
+from headwater_operator.adapters.expectations import Expectations, Write
+from headwater_operator.adapters.store import controller_of
+from headwater_operator.api.parsing import InvalidSpec
+from headwater_operator.core import actions as act
+from headwater_operator.core.facts import leader
+from headwater_operator.core.names import pod_name, revision_name
+from headwater_operator.core.snapshot import ForeignObject, GroupObservation, PodObservation, PoolSnapshot
+from headwater_operator.desired.groups import build_group, build_group_role
+from headwater_operator.desired.pods import build_pod, build_pod_role
+from headwater_operator.desired.refs import BuildSettings, PoolRef
+from headwater_operator.desired.revisions import build_revision
+from headwater_operator.desired.services import build_service
+from headwater_operator.ports import Clock, ClusterReader, ClusterWriter, EngineControl, Object
+from headwater_operator.reconcile.gather import gather_group
+from headwater_operator.reconcile.observe import observe_pod
+from headwater_operator.reconcile.ownership import Ownership, ownership
+from headwater_operator.reconcile.refusals import NEW_GROUP, Refusals
+
+log = structlog.get_logger(__name__)
+
+
+class Engines(Protocol):
+    """The engines as the prober knows them."""
+
+    def token(self, namespace: str, group: str) -> str:
+        """The admin token of a group."""
+
+    def ask_now(self, pod_uid: str) -> None:
+        """Asks for a fresh reading soon."""
+
+
+class Counters(Protocol):
+    """What is counted of carried-out actions."""
+
+    def promoted(self, pool: PoolKey, reason: str) -> None:
+        """A standby became active."""
+
+    def quarantined(self, pool: PoolKey, reason: str) -> None:
+        """A group was found unhealthy."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a plan."""
+
+    done: list[act.Action] = field(default_factory=list)
+    foreign: list[ForeignObject] = field(default_factory=list)
+    news: bool = False
+    """Something was refused that the snapshot did not know: decide again soon."""
+    error: errors.OperatorError | None = None
+    """What stopped the list."""
+    complete: bool = False
+    """Every action was carried out, or is a pod that waits after a refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """The only writer of everything but status."""
+
+    reader: ClusterReader
+    writer: ClusterWriter
+    control: EngineControl
+    engines: Engines
+    expectations: Expectations[PoolKey]
+    refusals: Refusals
+    counters: Counters
+    clock: Clock
+    build: BuildSettings
+
+    async def apply_plan(self, plan: act.Plan, snapshot: PoolSnapshot) -> Outcome:
+        """Carries out the plan's actions in order, until one fails."""
+        run = _Run(self, snapshot, PoolRef.of(snapshot), Outcome())
+        for action in plan.actions:
+            entry = log.bind(namespace=snapshot.namespace, pool=snapshot.name, **_said(action))
+            try:
+                await run.step(action)
+            except errors.OperatorError as error:
+                entry.warning("action failed", error=str(error))
+                run.outcome.error = error
+                break
+            if isinstance(action, act.CreateGroup) and action.name in run.not_made:
+                continue
+            run.outcome.done.append(action)
+            entry.info("action done")
+        run.outcome.complete = run.outcome.error is None and not run.not_made
+        return run.outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One plan of one pool."""
+
+    on: Executor
+    snapshot: PoolSnapshot
+    pool: PoolRef
+    outcome: Outcome
+    not_made: set[str] = field(default_factory=set)
+    """Groups of this plan that were refused: their pods are left out with them."""
+
+    @property
+    def key(self) -> PoolKey:
+        return self.pool.namespace, self.pool.name
+
+    async def step(self, action: act.Action) -> None:
+        match action:
+            case act.CreateRevision():
+                name = revision_name(self.pool.name, action.revision)
+                await self._ensure(kinds.REVISION.name, name, build_revision(self.pool, action))
+            case act.DeleteRevision():
+                await self._delete_revision(action.name)
+            case act.ApplyService():
+                await self._ensure(kinds.SERVICE.name, self.pool.name, build_service(self.pool))
+            case act.CreateGroup():
+                await self._create_group(action)
+            case act.CreatePod():
+                await self._create_pod(action)
+            case act.SetRole():
+                await self._set_role(action)
+            case act.LabelPod():
+                await self._label(self._pod(action), action.role)
+            case act.StartDrain():
+                await self._drain(action)
+            case act.CancelDrain():
+                await self._undrain(action)
+            case act.DeleteGroup():
+                write = Write(kinds.GROUP.name, self.pool.namespace, action.group)
+                await self._write(write, lambda: self._delete(write, action.uid))
+
+    # -- writes -------------------------------------------------------------------------------------------
+
+    async def _write(self, write: Write, call: Callable[[], Awaitable[object]]) -> None:
+        with self.on.expectations.writing(self.key, write):
+            await call()
+
+    async def _delete(self, write: Write, uid: str) -> None:
+        await self.on.writer.delete(write.kind, write.namespace, write.name, uid=uid)
+
+    async def _apply(self, body: dict[str, Any]) -> None:
+        metadata = body["metadata"]
+        write = Write(body["kind"], self.pool.namespace, metadata["name"])
+        await self._write(write, lambda: self.on.writer.apply(body))
+
+    async def _create(self, body: dict[str, Any], *, reusable: bool = False) -> None:
+        write = Write(body["kind"], self.pool.namespace, body["metadata"]["name"], creates=reusable)
+        await self._write(write, lambda: self.on.writer.create(body))
+
+    async def _ensure(self, kind: str, name: str, body: dict[str, Any]) -> None:
+        """Creates an object under a name that others may use too, or applies it to our own."""
+        known = self.on.reader.get(kind, self.pool.namespace, name)
+        if ownership(known, self.pool.name, self.pool.uid) is Ownership.ABSENT:
+            try:
+                return await self._create(body)
+            except errors.AlreadyExists:
+                known = await self.on.writer.refresh(kind, self.pool.namespace, name)
+        whose = ownership(known, self.pool.name, self.pool.uid)
+        if known is None or whose is Ownership.LEFTOVER:
+            raise errors.Stale(f"{kind} {name} of an earlier pool of this name is still being deleted")
+        if whose is Ownership.FOREIGN:
+            self._found_foreign(kind, name)
+            raise errors.Refused(f"{kind} {name} exists and is not this pool's", reason="NameConflict")
+        return await self._apply(body | {"metadata": body["metadata"] | {"uid": known["metadata"]["uid"]}})
+
+    async def _delete_revision(self, name: str) -> None:
+        known = self.on.reader.get(kinds.REVISION.name, self.pool.namespace, name)
+        if known is None or ownership(known, self.pool.name, self.pool.uid) is not Ownership.OURS:
+            return
+        write = Write(kinds.REVISION.name, self.pool.namespace, name)
+        await self._write(write, lambda: self._delete(write, known["metadata"]["uid"]))
+
+    # -- groups and pods ----------------------------------------------------------------------------------
+
+    async def _create_group(self, action: act.CreateGroup) -> None:
+        if self._must_wait(NEW_GROUP):
+            self.not_made.add(action.name)
+            return
+        try:
+            await self._create(build_group(self.pool, action), reusable=True)
+        except errors.AlreadyExists:
+            # A create of ours, thought lost, came through: its object counts, and nothing is made twice.
+            await self._must_be_ours(kinds.GROUP.name, action.name, self.pool.uid)
+        except errors.Refused as refusal:
+            self.not_made.add(action.name)
+            self._refused(NEW_GROUP, refusal.message)
+            return
+        self.on.refusals.accepted(self.key, NEW_GROUP)
+
+    async def _create_pod(self, action: act.CreatePod) -> None:
+        name = pod_name(action.group, action.rank)
+        if action.group in self.not_made or self._must_wait(name):
+            return
+        group = self._group(action.group)
+        digest = token_digest(self.on.engines.token(self.pool.namespace, group.name))
+        try:
+            body = build_pod(group, action.rank, self.snapshot.spec, self.pool, self.on.build, digest)
+            await self._create(body)
+        except errors.AlreadyExists:
+            await self._must_be_ours(kinds.POD.name, name, group.uid)
+        except errors.Refused as refusal:
+            self._refused(name, refusal.message)
+            return
+        except InvalidSpec as invalid:
+            self._refused(name, str(invalid))
+            return
+        self.on.refusals.accepted(self.key, name)
+
+    def _must_wait(self, name: str) -> bool:
+        return self.on.refusals.wait_seconds(self.key, name, self.on.clock.monotonic()) > 0
+
+    async def _must_be_ours(self, kind: str, name: str, owner_uid: str) -> None:
+        known = await self.on.writer.refresh(kind, self.pool.namespace, name)
+        owner = None if known is None else controller_of(known)
+        if owner is None or owner["uid"] != owner_uid:
+            if known is not None:
+                self._found_foreign(kind, name)
+            raise errors.Stale(f"{kind} {name} was there a moment ago and is not ours")
+
+    async def _set_role(self, action: act.SetRole) -> None:
+        group = self._group(action.group)
+        await self._apply(build_group_role(self.pool.namespace, group, action))
+        for pod in group.pods:
+            await self._label(pod, action.role)
+        if action.role is Role.ACTIVE:
+            self.on.counters.promoted(self.key, str(action.reason))
+        if action.role is Role.QUARANTINED:
+            self.on.counters.quarantined(self.key, str(action.reason))
+
+    async def _label(self, pod: PodObservation, role: Role) -> None:
+        if pod.role_label == role:
+            return
+        try:
+            await self._apply(build_pod_role(self.pool.namespace, pod, role))
+        except (errors.Stale, errors.NotFound):
+            log.debug("pod is gone, nothing to label", pod=pod.name)
+
+    # -- engines ------------------------------------------------------------------------------------------
+
+    async def _drain(self, action: act.StartDrain) -> None:
+        async def call(ip: str, token: str) -> None:
+            await self.on.control.drain(
+                ip, token, timeout_seconds=action.timeout_seconds, settle_seconds=action.settle_seconds
+            )
+
+        await self._tell(action.group, call)
+
+    async def _undrain(self, action: act.CancelDrain) -> None:
+        await self._tell(action.group, self.on.control.undrain)
+
+    async def _tell(self, group_name: str, call: Callable[[str, str], Awaitable[None]]) -> None:
+        """Calls the leader: workers of a group outlive its drain."""
+        pod = leader(self._group(group_name))
+        if pod is None or pod.ip is None:
+            return
+        try:
+            await call(pod.ip, self.on.engines.token(self.pool.namespace, group_name))
+        except errors.EngineUnreachable as error:
+            log.warning("engine not reached", group=group_name, error=error.message)
+        self.on.engines.ask_now(pod.uid)
+
+    # -- look-ups -----------------------------------------------------------------------------------------
+
+    def _group(self, name: str) -> GroupObservation:
+        """As in the snapshot, or as just created by this plan."""
+        for group in self.snapshot.groups:
+            if group.name == name:
+                return group
+        made = self.on.reader.get(kinds.GROUP.name, self.pool.namespace, name)
+        if made is None:
+            raise errors.Stale(f"group {name} is gone")
+        return gather_group(made, self.on.reader, _NoReadings())
+
+    def _pod(self, action: act.LabelPod) -> PodObservation:
+        for pod in self._group(action.group).pods:
+            if pod.name == action.pod:
+                return pod
+        item: Object | None = self.on.reader.get(kinds.POD.name, self.pool.namespace, action.pod)
+        if item is None:
+            raise errors.Stale(f"pod {action.pod} is gone")
+        return observe_pod(item)
+
+    def _refused(self, name: str, message: str) -> None:
+        log.warning("refused", namespace=self.key[0], pool=self.key[1], object=name, error=message)
+        self.outcome.news |= self.on.refusals.add(self.key, name, message, self.on.clock.monotonic())
+
+    def _found_foreign(self, kind: str, name: str) -> None:
+        self.outcome.foreign.append(ForeignObject(kind, name))
+        self.outcome.news = True
+
+
+class _NoReadings:
+    def reading(self, pod_uid: str) -> None:
+        return None
+
+
+def _said(action: act.Action) -> dict[str, str]:
+    """What a log line says of an action."""
+    said = {"action": type(action).__name__}
+    for name in ("group", "name", "pod", "role", "reason", "message", "revision"):
+        value = getattr(action, name, None)
+        if value is not None:
+            said["detail" if name == "message" else name] = str(value)
+    return said
