@@ -1,0 +1,1 @@
+"""What touches the machine: wall clock, logs, termination message."""
