@@ -40,9 +40,13 @@ class Kubectl:
 
     def attempt(self, *args: str, stdin: str | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         """The finished process, whatever its exit code."""
-        scope = ["--namespace", self.namespace] if self.namespace else []
-        argv = [self.binary, "--kubeconfig", str(self.kubeconfig), *scope, *args]
+        argv = self.argv(*args)
         return subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=timeout, check=False)
+
+    def argv(self, *args: str) -> list[str]:
+        """The whole command line of ``kubectl ARGS``."""
+        scope = ["--namespace", self.namespace] if self.namespace else []
+        return [self.binary, "--kubeconfig", str(self.kubeconfig), *scope, *args]
 
     def apply(self, *objects: Object) -> str:
         """``kubectl apply`` of whole objects."""

@@ -1,0 +1,1 @@
+"""``make demo``: from nothing to the streamed tokens of a model."""
