@@ -100,6 +100,14 @@ class Reason(StrEnum):
     ABOVE_TARGETS = "AboveTargets"
     NO_DATA = "NoData"
     NOT_AUTOSCALING = "NotAutoscaling"
+    # conditions of a group
+    SCHEDULED = "Scheduled"
+    LOADED = "Loaded"
+    LOADING = "Loading"
+    HEALTHY = "Healthy"
+    NO_ANSWER = "NoAnswer"
+    IN_SERVICE = "InService"
+    NOT_IN_SERVICE = "NotInService"
     # a person must act
     IMAGE_NOT_ALLOWED = "ImageNotAllowed"
     ENGINE_ARGUMENT_NOT_ALLOWED = "EngineArgumentNotAllowed"
@@ -109,3 +117,4 @@ class Reason(StrEnum):
     NOT_SUPPORTED_YET = "NotSupportedYet"
     IMAGE_PULL_FAILED = "ImagePullFailed"
     POD_REFUSED = "PodRefused"
+    CONTAINER_CONFIG_INVALID = "ContainerConfigInvalid"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from headwater_contracts.reasons import Reason, Role
@@ -126,6 +127,16 @@ class EventNote:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureNote:
+    """One failed group that counts against ``failure.maxReplacements``; kept in ``status.failures``."""
+
+    at: datetime
+    group: str
+    revision: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Ordered actions of one reconcile, the events that explain them, and when to look again."""
 
@@ -138,3 +149,9 @@ class Plan:
     problem: EventNote | None = None
     """A fault of the spec that only a person can mend; the pool then changes nothing."""
     requeue_after_seconds: float | None = None
+    rolling: bool = False
+    """Groups of an old revision still stand where new ones should."""
+    hold: EventNote | None = None
+    """Why no replacement is made for now, if so. It ends by itself."""
+    failures: tuple[FailureNote, ...] = ()
+    """Failures within the window, oldest first, those that this plan found included."""

@@ -1,0 +1,88 @@
+"""What the pool's conditions are read off: the snapshot as the plan leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from headwater_contracts.reasons import Role
+from headwater_operator.core.actions import DeleteGroup, Plan, SetRole
+from headwater_operator.core.facts import leader_ready
+from headwater_operator.core.health import Health
+from headwater_operator.core.pod_faults import Fault, group_fault, lasting_fault
+from headwater_operator.core.routes import serving
+from headwater_operator.core.settings import DecisionSettings
+from headwater_operator.core.signals import PoolSignals, pool_signals
+from headwater_operator.core.snapshot import GroupObservation, PoolSnapshot
+from headwater_operator.core.verdicts import classify_groups
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """Groups by what they are for after the plan; ``serving`` are active before and after it."""
+
+    snapshot: PoolSnapshot
+    plan: Plan
+    settings: DecisionSettings
+    now: datetime
+    health: Mapping[str, Health]
+    signals: PoolSignals
+    active: tuple[GroupObservation, ...]
+    standby: tuple[GroupObservation, ...]
+    draining: tuple[GroupObservation, ...]
+    serving: tuple[GroupObservation, ...]
+    warm: tuple[GroupObservation, ...]
+
+    @property
+    def needed(self) -> int:
+        """Active groups that must serve for the pool to be ready: never none where some are wanted."""
+        want = self.plan.desired_active
+        return max(1, want - self.snapshot.spec.rollout.max_unavailable) if want else 0
+
+    def fault(self) -> Fault | None:
+        """The first start-up fault among active and standby groups."""
+        found = (group_fault(group, self.snapshot) for group in (*self.active, *self.standby))
+        return next((fault for fault in found if fault is not None), None)
+
+    def lasting_fault(self) -> Fault | None:
+        """The first start-up fault that asks for a person."""
+        grace = self.settings.fault_grace_seconds
+        groups = (*self.active, *self.standby)
+        found = (lasting_fault(group, self.snapshot, self.now, grace) for group in groups)
+        return next((fault for fault in found if fault is not None), None)
+
+    def unschedulable(self) -> str | None:
+        """The scheduler's message for the first pod that fits on no node."""
+        for group in (*self.active, *self.standby, *self.draining):
+            for pod in group.pods:
+                if pod.scheduled is False and not pod.terminating:
+                    return f"pod {pod.name}: {pod.unschedulable_message or 'no node fits'}"
+        return None
+
+
+def view_pool(snapshot: PoolSnapshot, plan: Plan, settings: DecisionSettings, now: datetime) -> PoolView:
+    """The view that all of the pool's status is derived from."""
+    roles = {group.name: group.role for group in snapshot.groups if not group.terminating}
+    roles |= {action.group: action.role for action in plan.actions if isinstance(action, SetRole)}
+    gone = {action.group for action in plan.actions if isinstance(action, DeleteGroup)}
+    staying = [group for group in snapshot.groups if group.name in roles and group.name not in gone]
+
+    def having(role: Role) -> tuple[GroupObservation, ...]:
+        return tuple(group for group in staying if roles[group.name] is role)
+
+    health = classify_groups(snapshot, now)
+    active, standby = having(Role.ACTIVE), having(Role.STANDBY)
+    return PoolView(
+        snapshot=snapshot,
+        plan=plan,
+        settings=settings,
+        now=now,
+        health=health,
+        signals=pool_signals(snapshot.groups),
+        active=active,
+        standby=standby,
+        draining=having(Role.DRAINING),
+        serving=tuple(group for group in active if serving(group, snapshot, settings, now)),
+        warm=tuple(group for group in standby if health[group.name].loaded and leader_ready(group)),
+    )

@@ -1,0 +1,147 @@
+"""Stage replacement: unhealthy groups leave, warm ones take their place, surplus ones drain.
+
+| observed                                   | done, in the same plan                                            |
+|--------------------------------------------|-------------------------------------------------------------------|
+| active or standby group unhealthy          | quarantined at once                                               |
+| fewer active than wanted                   | promote, in the order of ``_promotion_order``; else wait for one  |
+| more active than wanted                    | drain all surplus at once, in the order of ``victim_order``       |
+
+Unknown is not unhealthy: such a group keeps its role, and is neither promoted before others nor drained first.
+"""
+
+from __future__ import annotations
+
+from headwater_contracts.admin import EnginePhase
+from headwater_contracts.labels import ANNOTATION_DRAINING_SINCE
+from headwater_contracts.reasons import Reason, Role
+from headwater_operator.api.duration import parse_duration
+from headwater_operator.core.actions import CancelDrain
+from headwater_operator.core.draft import Draft, Member, Step
+from headwater_operator.core.facts import fresh_state
+from headwater_operator.core.health import Verdict
+
+
+def plan_replacement(draft: Draft) -> None:
+    """Quarantine, promotion, and the drain of surplus active groups."""
+    failed = _quarantine(draft)
+    _promote(draft, [member for member in failed if member.group.role is Role.ACTIVE])
+    _drain_surplus(draft)
+
+
+def _quarantine(draft: Draft) -> list[Member]:
+    unhealthy = [
+        member
+        for member in draft.having(Role.ACTIVE, Role.STANDBY)
+        if member.health.verdict is Verdict.UNHEALTHY and member.health.reason is not None
+    ]
+    for member in unhealthy:
+        reason = member.health.reason or Reason.ENGINE_UNHEALTHY
+        draft.set_role(Step.QUARANTINE, member, Role.QUARANTINED, reason, member.health.message)
+        if member.group.role is Role.STANDBY:
+            message = f"standby group {member.name}: {member.health.message}"
+            draft.note(Reason.QUARANTINED, message, warning=True, cause=reason)
+    return unhealthy
+
+
+def _promote(draft: Draft, failed: list[Member]) -> None:
+    """Fills what is missing of the active groups, first the places of those that failed just now."""
+    vacancies: list[Member | None] = [*failed]
+    while draft.unmet and (chosen := _next_promotion(draft, vacancies[0] if vacancies else None)):
+        vacancy = vacancies.pop(0) if vacancies else None
+        _activate(draft, chosen, vacancy)
+    for member in filter(None, vacancies):
+        draft.note(Reason.REPLACED, _replaced(member, _instead(draft)), warning=True, cause=member.health.reason)
+
+
+def _instead(draft: Draft) -> str:
+    if draft.unmet == 0:
+        return "not replaced, since fewer active groups are wanted"
+    return "no warm group is loaded to take its place; the next one that is will be promoted"
+
+
+def _replaced(member: Member, outcome: str) -> str:
+    return f"group {member.name}: {member.health.message}; {outcome}"
+
+
+def _next_promotion(draft: Draft, vacancy: Member | None) -> Member | None:
+    revision = vacancy.group.revision if vacancy else (draft.target.revision if draft.target else None)
+    cordoned = {node.name for node in draft.snapshot.nodes if node.unschedulable}
+    candidates = [member for member in draft.having(Role.STANDBY) if member.promotable and not member.changed]
+    candidates += [member for member in draft.having(Role.DRAINING) if _can_return(draft, member)]
+    candidates.sort(key=lambda member: _promotion_order(draft, member, revision, cordoned, bool(vacancy)))
+    return candidates[0] if candidates else None
+
+
+def _promotion_order(
+    draft: Draft, member: Member, revision: str | None, cordoned: set[str], after_failure: bool
+) -> tuple[bool, ...]:
+    """Sorts first what is best. A group that still drains comes back before a warm one is used up, but after a
+    failure the warm one goes first: it needs no answer from its engine."""
+    returning = member.role is Role.DRAINING
+    return (
+        any(pod.node in cordoned for pod in member.group.pods),
+        member.group.revision != revision,
+        draft.is_old(member),
+        returning if after_failure else not returning,
+        member.health.verdict is not Verdict.HEALTHY,
+    )
+
+
+def _can_return(draft: Draft, member: Member) -> bool:
+    """A draining group whose drain can be called off: its engine answers, has not finished, and has time left."""
+    state, since = fresh_state(member.group), member.since(ANNOTATION_DRAINING_SINCE)
+    if state is None or since is None or member.health.verdict is not Verdict.HEALTHY or member.changed:
+        return False
+    drain = draft.snapshot.spec.drain
+    left = parse_duration(drain.endpoint_settle) + parse_duration(drain.timeout) - draft.elapsed(since)
+    return state.phase in (EnginePhase.READY, EnginePhase.DRAINING) and not state.drained and left > 0
+
+
+def _activate(draft: Draft, chosen: Member, vacancy: Member | None) -> None:
+    count = draft.desired_active - draft.unmet + 1
+    progress = f"{count} of {draft.desired_active} active"
+    if vacancy is not None:
+        message = _replaced(vacancy, f"promoted {chosen.name}")
+        reason, cause = Reason.REPLACED, vacancy.health.reason
+    else:
+        message = f"group {chosen.name} is loaded and takes traffic ({progress})"
+        reason, cause = Reason.PROMOTED, draft.desired_reason
+    step = Step.PROMOTE
+    if chosen.role is Role.DRAINING:
+        step = Step.UNDRAIN
+        draft.act(step, CancelDrain(chosen.name))
+    draft.set_role(step, chosen, Role.ACTIVE, reason, message)
+    draft.note(reason, message, warning=vacancy is not None, cause=cause)
+
+
+def victim_order(draft: Draft, member: Member) -> tuple[bool, bool, bool, int, float]:
+    """Sorts first the active group whose loss costs least: old revision, not ready, fewest streams, youngest."""
+    running = member.running
+    age = draft.elapsed(member.group.created_at)
+    return (not draft.is_old(member), member.promotable, running is None, running or 0, age)
+
+
+def drain(draft: Draft, member: Member, reason: Reason, why: str) -> None:
+    """Takes an active group out of the Service; its streams finish."""
+    streams = "an unknown number of" if member.running is None else str(member.running)
+    message = f"group {member.name} leaves the Service ({why}); {streams} streams finish first"
+    draft.set_role(Step.DRAIN, member, Role.DRAINING, reason, message)
+    draft.note(Reason.DRAINING, message, cause=reason)
+
+
+def retire(draft: Draft, member: Member, reason: Reason, message: str) -> None:
+    """Deletes a standby; one that serves streams all the same drains first."""
+    if member.running:
+        drain(draft, member, reason, "it is not wanted any more")
+    else:
+        draft.delete(member, reason, message)
+
+
+def _drain_surplus(draft: Draft) -> None:
+    active = [member for member in draft.having(Role.ACTIVE) if not member.changed]
+    surplus = len(draft.having(Role.ACTIVE)) - draft.desired_active
+    if surplus <= 0:
+        return
+    reason = Reason.SUSPENDED if draft.snapshot.spec.suspend else Reason.SCALED_DOWN
+    for member in sorted(active, key=lambda member: victim_order(draft, member))[:surplus]:
+        drain(draft, member, reason, f"{draft.desired_active} active groups are wanted")
