@@ -18,7 +18,7 @@ SET: dict[str, Any] = {
     "engine": {
         "images": {"sim": "localhost/sim:1", "vllmCpu": "localhost/cpu:1", "vllmCuda": "localhost/cuda:1"},
         "allowedImages": ["registry.example/llm/*", "localhost/engine-?:dev"],
-        "allowedArgs": ["seed", "max-num-seqs"],
+        "allowedEngineArgs": ["seed", "max-num-seqs"],
         "allowSim": True,
         "pullPolicy": "Never",
         "logLevel": "WARNING",

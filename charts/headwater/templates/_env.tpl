@@ -6,7 +6,7 @@
   "DEFAULT_IMAGE_VLLM_CPU" (include "headwater.engineImage" (list . "vllmCpu" "engine-cpu"))
   "DEFAULT_IMAGE_VLLM_CUDA" (include "headwater.engineImage" (list . "vllmCuda" "engine-cuda"))
   "ALLOWED_IMAGES" (join "," .Values.engine.allowedImages)
-  "ALLOWED_ENGINE_ARGS" (join "," .Values.engine.allowedArgs)
+  "ALLOWED_ENGINE_ARGS" (join "," .Values.engine.allowedEngineArgs)
   "ALLOW_SIM" (toString .Values.engine.allowSim)
   "ENGINE_LOG_LEVEL" .Values.engine.logLevel
   "IMAGE_PULL_POLICY" .Values.engine.pullPolicy
