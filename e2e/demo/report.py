@@ -53,8 +53,9 @@ def next_commands(settings: Settings, outcome: Outcome) -> list[str]:
         f'uv run headwater chat --url {url} "Why is the sky blue?"',
         f"uv run headwater bench --url {url} --concurrency 4 --requests 16 --max-tokens 64",
         f"kubectl delete pod {of_pool} --wait=false; kubectl get rgroup --watch",
-        f"kubectl scale ipool/{pool} --replicas=1",
     ]
+    if settings.backend.name == "sim":  # its groups are small; a second vLLM group may not fit
+        lines.append(f"kubectl scale ipool/{pool} --replicas=1; kubectl get rgroup --watch")
     state = "" if settings.state == DEFAULT_STATE else f" STATE={settings.state}"
     lines.append(f"make cluster-down{state}" if settings.kubeconfig is None else f"kubectl delete ipool {pool}")
     return lines
