@@ -37,7 +37,7 @@ def cluster_role(owner: dict[str, Any]) -> dict[str, Any]:
 
 
 def rendered_token(api: str | None = None) -> str:
-    data = helm.only(helm.render(api=api), "Secret")["data"]
+    data = helm.only(helm.render(api=api, fresh=True), "Secret")["data"]
     return base64.b64decode(data["token"]).decode()
 
 

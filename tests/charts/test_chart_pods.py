@@ -113,6 +113,15 @@ def test_given_labels_never_break_the_selector() -> None:
     assert labels["team"] == "platform"
 
 
+def test_values_for_a_local_cluster_name_the_images_that_are_built_here() -> None:
+    got = container(files=[helm.LOCAL_VALUES])
+    assert got["image"] == "localhost/headwater-operator:dev"
+    env = {entry["name"]: entry.get("value") for entry in got["env"]}
+    assert env["HEADWATER_OPERATOR_DEFAULT_IMAGE_SIM"] == "localhost/headwater-engine-sim:dev"
+    assert env["HEADWATER_OPERATOR_DEFAULT_IMAGE_VLLM_CPU"] == "localhost/headwater-engine-cpu:dev"
+    assert env["HEADWATER_OPERATOR_ALLOW_SIM"] == "true"
+
+
 def test_token_is_a_file_and_never_an_environment_variable() -> None:
     spec = pod()
     (source,) = [volume["secret"] for volume in spec["volumes"] if "secret" in volume]

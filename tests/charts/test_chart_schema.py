@@ -26,7 +26,9 @@ REFUSED = [
     pytest.param({"engine": {"allowSim": "yes"}}, "/engine/allowSim", id="text-for-a-boolean"),
     pytest.param({"engine": {"allowedImages": ["a,b"]}}, "/engine/allowedImages/0", id="comma-joins-list-items"),
     pytest.param({"engine": {"allowedImages": ["*"]}}, "/engine/allowedImages/0", id="pattern-for-any-image"),
-    pytest.param({"engine": {"allowedEngineArgs": ["--dtype"]}}, "/engine/allowedEngineArgs/0", id="argument-with-dashes"),
+    pytest.param(
+        {"engine": {"allowedEngineArgs": ["--dtype"]}}, "/engine/allowedEngineArgs/0", id="argument-with-dashes"
+    ),
     pytest.param({"engine": {"images": {"gpu": "x"}}}, "additional properties 'gpu'", id="unknown-engine-image"),
     pytest.param({"operator": {"probeIntervalSeconds": -1}}, "/operator/probeIntervalSeconds", id="negative"),
     pytest.param({"operator": {"probeIntervalSeconds": "2s"}}, "/operator/probeIntervalSeconds", id="with-unit"),

@@ -88,14 +88,25 @@ def template(
     namespace: str = NAMESPACE,
     files: Sequence[Path] = (),
     api: str | None = None,
+    fresh: bool = False,
 ) -> str:
-    """Text of the rendered manifests. With ``api`` the templates' lookups ask that server."""
+    """Text of the rendered manifests. With ``api`` the templates' lookups ask that server.
+
+    The same question is asked once, for helm takes a good part of a second; ``fresh`` asks again.
+    """
     arguments = ["template", release, str(CHART), "--namespace", namespace, "--kube-version", KUBERNETES_VERSION]
     for file in files:
         arguments += ["--values", str(file)]
     if api is not None:
-        arguments.append("--dry-run=server")
-    return run(*arguments, values=values or {}, api=api)
+        return run(*arguments, "--dry-run=server", values=values or {}, api=api)
+    text = yaml.safe_dump(dict(values or {}))
+    ask = _template.__wrapped__ if fresh else _template
+    return ask(tuple(arguments), text)
+
+
+@cache
+def _template(arguments: tuple[str, ...], values: str) -> str:
+    return run(*arguments, values=yaml.safe_load(values))
 
 
 def render(
@@ -105,9 +116,10 @@ def render(
     namespace: str = NAMESPACE,
     files: Sequence[Path] = (),
     api: str | None = None,
+    fresh: bool = False,
 ) -> list[Manifest]:
     """The rendered manifests as plain values."""
-    text = template(values, release=release, namespace=namespace, files=files, api=api)
+    text = template(values, release=release, namespace=namespace, files=files, api=api, fresh=fresh)
     return [document for document in yaml.safe_load_all(text) if document]
 
 
