@@ -24,6 +24,8 @@ Message = Mapping[str, str]
 CONNECT_TIMEOUT_SECONDS = 10.0
 MAX_ERROR_BODY_BYTES = 64 * 1024
 _END_OF_BODY_SECONDS = 1.0
+# A compressing proxy on the way would gather tokens before it sends any.
+_STREAM_HEADERS = {"accept": "text/event-stream", "accept-encoding": "identity"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ async def stream_chat(client: httpx.AsyncClient, request: ChatRequest, clock: Cl
 
 @asynccontextmanager
 async def _response(client: httpx.AsyncClient, body: dict[str, Any]) -> AsyncIterator[httpx.Response]:
-    request = client.build_request("POST", "/v1/chat/completions", json=body, headers={"accept": "text/event-stream"})
+    request = client.build_request("POST", "/v1/chat/completions", json=body, headers=_STREAM_HEADERS)
     async with _translated():
         response = await client.send(request, stream=True)
     try:

@@ -40,6 +40,7 @@ async def test_the_request_carries_what_was_asked_for_and_asks_for_usage() -> No
         (got,) = server.exchanges
     assert (got.method, got.path) == ("POST", "/v1/chat/completions")
     assert got.headers["authorization"] == "Bearer s3cret"
+    assert got.headers["accept-encoding"] == "identity", "compression would hold tokens back"
     assert got.json == {
         "model": "tiny",
         "messages": [{"role": "user", "content": "hi"}],
