@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
+from e2e.cluster import build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHART = REPOSITORY / "charts" / "headwater"
@@ -21,8 +21,6 @@ RELEASE = "hw"
 NAMESPACE = "hw-system"
 KUBERNETES_VERSION = "1.34.4"
 
-# Building helm from its Go module takes minutes on a cold cache and a busy machine.
-BUILD_DEADLINE_SECONDS = 1800
 RUN_DEADLINE_SECONDS = 120
 
 Values = Mapping[str, Any]
@@ -35,19 +33,13 @@ class HelmError(Exception):
 
 @cache
 def helm_binary() -> str:
-    """Path of helm: from the build cache, else from PATH, else built into the cache."""
-    root = Path(os.environ.get("HEADWATER_CACHE", Path.home() / ".cache" / "headwater"))
-    cached = root / "bin" / "helm"
-    if cached.exists():
-        return str(cached)
-    found = shutil.which("helm")
-    if found is not None:
-        return found
-    command = [sys.executable, "-m", "e2e.cluster", "build"]
-    subprocess.run(command, cwd=REPOSITORY, check=True, timeout=BUILD_DEADLINE_SECONDS)
-    if not cached.exists():
-        raise HelmError(f"{' '.join(command)} left no {cached}")
-    return str(cached)
+    """Path of the helm that is built with the local cluster, else of the one on PATH, else of one built now."""
+    if not build.HELM.built():
+        found = shutil.which("helm")
+        if found is not None:
+            return found
+        build.build((build.HELM,))
+    return str(build.HELM.path)
 
 
 def run(*arguments: str, values: Values | None = None, api: str | None = None) -> str:
