@@ -15,11 +15,11 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_files_in_the_repository_are_what_the_models_generate() -> None:
-    assert main([str(ROOT / "crds"), "--reference", str(ROOT / "docs/reference/api.md"), "--check"]) == 0
+    assert main([str(ROOT / "crds"), "--docs", str(ROOT / "docs/reference"), "--check"]) == 0
 
 
 def test_what_was_written_passes_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [str(tmp_path / "crds"), "--reference", str(tmp_path / "docs" / "api.md")]
+    arguments = [str(tmp_path / "crds"), "--docs", str(tmp_path / "docs")]
 
     assert main(arguments) == 0
     assert main([*arguments, "--check"]) == 0
@@ -45,6 +45,17 @@ def test_a_difference_fails_the_check_shows_itself_and_says_what_to_do(
     assert "maximum: 64" in shown
     assert "make crds" in shown
     assert "maximum: 63" in stale.read_text(), "a check must not write"
+
+
+def test_the_reference_alone_can_be_written(tmp_path: Path) -> None:
+    assert main(["--docs", str(tmp_path)]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["api.md"]
+
+
+def test_nothing_to_do_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([])
+    assert "name the folder" in capsys.readouterr().err
 
 
 def test_a_missing_file_fails_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,37 +8,24 @@ from typing import Any
 import pytest
 import yaml
 
-from headwater_operator.api.honored import NOT_HONORED, NOT_HONORED_BY_SIM, fields_not_honored
+from headwater_operator.api.honored import NOT_HONORED, fields_not_honored
 from headwater_operator.api.parsing import parse_pool
 from support.refusals import manifest
 
-HUGGING_FACE = {"repo": "a/b", "revision": "0" * 40, "tokenSecret": {"name": "hf"}}
 AWAY_FROM_DEFAULT: dict[str, Any] = {
-    "model.cache.persistentVolumeClaim": "weights",
-    "model.source.huggingFace.tokenSecret": HUGGING_FACE["tokenSecret"],
     "engine.pipelineParallelSize": 2,
-    "engine.extraArgs": {"max-num-seqs": "8"},
     "autoscaling": {"maxReplicas": 3},
     "slo.kvCacheUtilizationPercent": 80,
     "slo.objectivePercent": "99.9",
     "admission": {"maxQueueTime": "1s"},
     "degradation": {"maxOutputTokens": 8},
     "warmPool.tier": "Sleeping",
-    "rollout.maxSurge": 2,
-    "rollout.maxUnavailable": 1,
-    "rollout.partition": 1,
-    "rollout.paused": True,
     "rollout.progressDeadline": "2h",
-    "failure.maxReplacements": 6,
-    "failure.window": "2h",
-    "failure.retainFailed": "0s",
 }
 
 
 def change_of(path: str) -> dict[str, Any]:
     value: Any = AWAY_FROM_DEFAULT[path]
-    if path == "model.source.huggingFace.tokenSecret":
-        return {"model": {"source": {"imagePath": None, "huggingFace": HUGGING_FACE}}}
     for part in reversed(path.split(".")):
         value = {part: value}
     return dict(value)
@@ -61,19 +48,14 @@ def test_defaults_that_are_written_out_are_not_named() -> None:
     assert fields_not_honored(parse_pool({"spec": spec.to_object()})) == ()
 
 
-def test_latency_targets_are_acted_on_as_edges_of_histograms() -> None:
-    change = {"slo": {"ttftP90": "1s", "interTokenLatencyP99": "20ms"}}
+def test_fields_that_are_acted_on_are_not_named() -> None:
+    change = {
+        "slo": {"ttftP90": "1s", "interTokenLatencyP99": "20ms"},
+        "rollout": {"maxSurge": 2, "maxUnavailable": 1, "partition": 1, "paused": True},
+        "failure": {"maxReplacements": 1, "window": "2h", "retainFailed": "0s"},
+    }
 
     assert fields_not_honored(parse_pool(manifest("InferencePool", "a", change))) == ()
-
-
-@pytest.mark.parametrize("path", NOT_HONORED_BY_SIM)
-def test_what_only_vllm_acts_on_is_named_for_a_simulated_pool(path: str) -> None:
-    change = change_of(path)
-
-    assert fields_not_honored(parse_pool(manifest("InferencePool", "a", change))) == ()
-    change["engine"]["backend"] = "sim"
-    assert fields_not_honored(parse_pool(manifest("InferencePool", "a", change))) == (f"spec.{path}",)
 
 
 def test_all_are_named_at_once_in_the_order_of_the_spec() -> None:

@@ -2,7 +2,8 @@
 
 The API server refuses them at apply time, so that no allow list, however generous, lets a pool run code of its
 own choosing or contradict a field. Names are compared without case, dashes and underscores, and as prefixes too,
-because argument parsers accept ``trust_remote_code`` and ``--trust-remote`` alike.
+because argument parsers accept ``trust_remote_code`` and ``--trust-remote`` alike, and with ``no-`` in front, which
+turns a switch round.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ RUNS_CODE = (
     "kv-transfer-config",
     "ec-transfer-config",
     "model-loader-extra-config",
-    "load-format",
+    "model-class-overrides",
+    "structured-outputs-config",
+    "weight-transfer-config",
+    "ec-manager-config",
+    "profiler-config",
+    "logging-config",
+    "log-config-file",
+    "mm-encoder-fp8-scale-path",
+    "mm-encoder-fp8-scale-save-path",
     "compilation-config",
     "additional-config",
     "speculative-config",
@@ -31,13 +40,13 @@ RUNS_CODE = (
     "config",
     "config-format",
     "allowed-local-media-path",
-    "collect-detailed-traces",
 )
-"""Arguments that import modules, load pickles, or read files by a name that the pool gives."""
+"""Arguments that import modules, or read or write files, by a name that the pool gives."""
 
 RESERVED = (
     "model",
     "model-tag",
+    "model-weights",
     "served-model-name",
     "tokenizer",
     "revision",
@@ -47,7 +56,10 @@ RESERVED = (
     "download-dir",
     "tensor-parallel-size",
     "pipeline-parallel-size",
+    "prefill-context-parallel-size",
+    "decode-context-parallel-size",
     "data-parallel-size",
+    "data-parallel-address",
     "max-model-len",
     "block-size",
     "max-num-batched-tokens",
@@ -77,4 +89,4 @@ def cel_no_prefix_of(names: tuple[str, ...]) -> str:
     """CEL over the map: no key is one of ``names``, or an abbreviation of one, in any spelling."""
     listed = ", ".join(f"'{folded(name)}'" for name in names)
     key = "k.lowerAscii().replace('-', '').replace('_', '')"
-    return f"self.all(k, ![{listed}].exists(name, name.startsWith({key})))"
+    return f"self.all(k, ![{listed}].exists(name, name.startsWith({key}) || ('no' + name).startsWith({key})))"

@@ -7,11 +7,9 @@ nothing is ignored in silence. Acting on a field means removing its line here.
 from __future__ import annotations
 
 from headwater_operator.api.base import ApiModel
-from headwater_operator.api.pool import Backend, InferencePoolSpec
+from headwater_operator.api.pool import InferencePoolSpec
 
 NOT_HONORED: tuple[str, ...] = (
-    "model.cache.persistentVolumeClaim",
-    "model.source.huggingFace.tokenSecret",
     "engine.pipelineParallelSize",
     "autoscaling",
     "slo.kvCacheUtilizationPercent",
@@ -19,26 +17,14 @@ NOT_HONORED: tuple[str, ...] = (
     "admission",
     "degradation",
     "warmPool.tier",
-    "rollout.maxSurge",
-    "rollout.maxUnavailable",
-    "rollout.partition",
-    "rollout.paused",
     "rollout.progressDeadline",
-    "failure.maxReplacements",
-    "failure.window",
-    "failure.retainFailed",
 )
 """Paths below ``spec``. A path to an object stands for all of its fields."""
 
 
-NOT_HONORED_BY_SIM: tuple[str, ...] = ("engine.extraArgs",)
-"""Further ones for backend sim, so that a pool can be tried on it without being rewritten."""
-
-
 def fields_not_honored(spec: InferencePoolSpec) -> tuple[str, ...]:
     """Paths, with ``spec.`` in front, that ``spec`` sets away from their default without effect in this version."""
-    paths = NOT_HONORED + (NOT_HONORED_BY_SIM if spec.engine.backend is Backend.SIM else ())
-    return tuple(f"spec.{path}" for path in paths if _is_set(spec, path.split(".")))
+    return tuple(f"spec.{path}" for path in NOT_HONORED if _is_set(spec, path.split(".")))
 
 
 def _is_set(model: ApiModel, path: list[str]) -> bool:

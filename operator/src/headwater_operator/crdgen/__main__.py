@@ -1,4 +1,4 @@
-"""``python -m headwater_operator.crdgen crds/ [--reference docs/reference/api.md]`` writes; ``--check`` compares."""
+"""``python -m headwater_operator.crdgen crds --docs docs/reference`` writes both; ``--check`` only compares."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ HEADER = "# Generated from operator/src/headwater_operator/api by `make crds`. C
 _SHOWN_LINES = 40
 
 
-def generated_files(crds: Path, reference: Path | None) -> Iterator[tuple[Path, str]]:
-    """Each generated file with its text."""
+def definition_files(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The CustomResourceDefinitions, each with the file that it belongs into."""
     for kind in KINDS:
         body = yaml.safe_dump(build_crd(kind), sort_keys=False, width=110, allow_unicode=True)
-        yield crds / f"{API_GROUP}_{kind.plural}.yaml", HEADER + body
-    if reference is not None:
-        refusals = reference.parent / "refusals.yaml"
-        rows = yaml.safe_load(refusals.read_text(encoding="utf-8")) if refusals.exists() else []
-        yield reference, reference_text(rows)
+        yield folder / f"{API_GROUP}_{kind.plural}.yaml", HEADER + body
+
+
+def reference_files(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The API reference. The table of bad specs beside it becomes a part of it."""
+    refusals = folder / "refusals.yaml"
+    rows = yaml.safe_load(refusals.read_text(encoding="utf-8")) if refusals.exists() else []
+    yield folder / "api.md", reference_text(rows)
 
 
 def difference(path: Path, want: str) -> list[str]:
@@ -42,15 +45,16 @@ def difference(path: Path, want: str) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes or compares; the exit code is 1 when ``--check`` finds a difference."""
     parser = argparse.ArgumentParser(prog="headwater_operator.crdgen", description=__doc__)
-    parser.add_argument("crds", type=Path, help="folder of the CustomResourceDefinitions")
-    parser.add_argument(
-        "--reference",
-        type=Path,
-        help="file of the API reference, to write too; the table refusals.yaml beside it becomes a part of it",
-    )
+    parser.add_argument("crds", type=Path, nargs="?", help="folder of the CustomResourceDefinitions")
+    parser.add_argument("--docs", type=Path, help="folder of the API reference")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a file differs")
     options = parser.parse_args(arguments)
-    files = tuple(generated_files(options.crds, options.reference))
+    if options.crds is None and options.docs is None:
+        parser.error("name the folder of the definitions, or --docs with that of the reference, or both")
+    files = [
+        *(definition_files(options.crds) if options.crds else ()),
+        *(reference_files(options.docs) if options.docs else ()),
+    ]
     return _check(files) if options.check else _write(files)
 
 
