@@ -36,3 +36,6 @@ POD_NAME = PREFIX + "POD_NAME"
 SIM_SCRIPTS = PREFIX + "SIM_SCRIPTS"  # 1: a request body may carry headwater_script (sim only)
 LOG_LEVEL = PREFIX + "LOG_LEVEL"
 MAX_WAITING = PREFIX + "MAX_WAITING"  # requests without a first token, beyond which new ones get 429
+KEEP_ALIVE_SECONDS = PREFIX + "KEEP_ALIVE_SECONDS"  # silence on a stream, after which a comment is sent
+CLIENT_STALL_SECONDS = PREFIX + "CLIENT_STALL_SECONDS"  # a client that takes nothing for so long is cut off
+STREAM_STALL_SECONDS = PREFIX + "STREAM_STALL_SECONDS"  # a stream without a token for so long ends in band

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Protocol
 
 
@@ -14,6 +15,18 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Waits; zero lets other tasks run."""
+
+
+class MonotonicClock:
+    """The machine's monotonic clock. uvloop's own is cached and counts whole milliseconds."""
+
+    def now(self) -> float:
+        """Monotonic seconds."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """asyncio.sleep."""
+        await asyncio.sleep(seconds)
 
 
 class LoopClock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from headwater_contracts.admin import RankState
 
@@ -106,3 +106,20 @@ class Backend(Protocol):
     @property
     def max_model_len(self) -> int:
         """Most tokens of prompt and output together."""
+
+
+@runtime_checkable
+class Vocabulary(Protocol):
+    """A backend that knows how many token ids it has; ids in requests are then checked before they reach it."""
+
+    @property
+    def vocab_size(self) -> int:
+        """All token ids are below it."""
+
+
+@runtime_checkable
+class FaultInjection(Protocol):
+    """A backend into which faults can be put: the simulated one."""
+
+    def inject(self, body: Mapping[str, Any]) -> None:
+        """Puts one fault in force. Raises ValueError for what it does not know."""

@@ -43,6 +43,9 @@ class EngineSettings(BaseSettings):
     slo_ttft_seconds: float = Field(default=1.0, gt=0)
     slo_itl_seconds: float = Field(default=0.1, gt=0)
     max_waiting: int = Field(default=2048, ge=1)
+    keep_alive_seconds: float = Field(default=10.0, gt=0)
+    client_stall_seconds: float = Field(default=30.0, gt=0)
+    stream_stall_seconds: float = Field(default=30.0, gt=0)
 
     group: str | None = None
     pool: str | None = None

@@ -19,7 +19,7 @@ def create_backend(settings: EngineSettings) -> SimBackend:
     from headwater_engine.backends.sim.backend import SimBackend, SimOptions
     from headwater_engine.backends.sim.faults import Faults
     from headwater_engine.backends.sim.profile import PROFILES
-    from headwater_engine.clock import LoopClock
+    from headwater_engine.clock import MonotonicClock
 
     profile = PROFILES.get(settings.sim_profile)
     if profile is None:
@@ -42,4 +42,4 @@ def create_backend(settings: EngineSettings) -> SimBackend:
         load_error=extra.get("load-error"),
     )
     # A simulated crash is the whole point of this exit: nothing may be cleaned up.
-    return SimBackend(options, clock=LoopClock(), chance=random.Random(), faults=Faults(os._exit))
+    return SimBackend(options, clock=MonotonicClock(), chance=random.Random(), faults=Faults(os._exit))

@@ -46,7 +46,7 @@ class SimBackend:
     """Implements Backend in virtual or real time, whatever ``clock`` says."""
 
     def __init__(self, options: SimOptions, *, clock: Clock, chance: random.Random, faults: Faults) -> None:
-        self.faults = faults
+        self._faults = faults
         self._options = options
         self._clock = clock
         self._chance = chance
@@ -93,8 +93,8 @@ class SimBackend:
     def _load_seconds(self) -> float:
         given = self._options.load_seconds
         seconds = self._options.profile.load if given is None else given
-        if self.faults.load_seconds is not None:
-            seconds = self.faults.load_seconds
+        if self._faults.load_seconds is not None:
+            seconds = self._faults.load_seconds
         return seconds / self._options.time_scale
 
     # Requests
@@ -143,8 +143,8 @@ class SimBackend:
             raise self._dead
         if request.id in self._sequences or request.id in self._players:
             raise EngineError(f"request id {request.id} is in flight already")
-        if self.faults.errors > 0:
-            self.faults.errors -= 1
+        if self._faults.errors > 0:
+            self._faults.errors -= 1
             raise EngineError("injected error")
         prompt, asked = len(request.prompt_token_ids), request.sampling.max_tokens
         if prompt + asked > self.max_model_len:
@@ -164,8 +164,8 @@ class SimBackend:
             self._die(error)
 
     async def _step(self) -> None:
-        await self.faults.gate.wait()
-        if self.faults.out_of_memory:
+        await self._faults.gate.wait()
+        if self._faults.out_of_memory:
             raise BackendDead("out of memory")
         plan = self._scheduler.plan()
         if not plan.items:
@@ -174,14 +174,14 @@ class SimBackend:
             return
         await self._clock.sleep(self._duration(plan))
         # A hang that begins meanwhile takes this step with it.
-        await self.faults.gate.wait()
-        for output in self._scheduler.commit(plan, garbage=self.faults.garbage):
+        await self._faults.gate.wait()
+        for output in self._scheduler.commit(plan, garbage=self._faults.garbage):
             self._deliver(output)
         self._count_step()
 
     def _duration(self, plan: Plan) -> float:
         seconds = self._options.profile.step_seconds(plan.decoding, plan.prefill_tokens)
-        return seconds * self.faults.slow_factor / self._options.time_scale
+        return seconds * self._faults.slow_factor / self._options.time_scale
 
     def _deliver(self, output: Output) -> None:
         request_id = output.sequence.request.id
@@ -197,7 +197,7 @@ class SimBackend:
         self._last_step = self._clock.now()
 
     def _stalled(self, sequence: Scheduled) -> bool:
-        limit = self.faults.stall_after_tokens
+        limit = self._faults.stall_after_tokens
         return limit is not None and len(sequence.output) >= limit
 
     def _die(self, error: BackendDead) -> None:
@@ -237,16 +237,20 @@ class SimBackend:
             kv_block_size_tokens=self._pool.block_size,
             last_step_monotonic=self._last_step,
             ranks=tuple(
-                RankState(rank, alive=self._dead is None and rank not in self.faults.dead_ranks)
+                RankState(rank, alive=self._dead is None and rank not in self._faults.dead_ranks)
                 for rank in range(self._options.ranks)
             ),
         )
+
+    def inject(self, body: Mapping[str, Any]) -> None:
+        """Puts a fault in force, see ``faults``."""
+        self._faults.apply(body)
 
     async def ping(self, deadline_seconds: float) -> None:
         """Answers unless dead, hung or deaf."""
         if self._dead is not None:
             raise self._dead
-        if self.faults.hung or self.faults.deaf:
+        if self._faults.hung or self._faults.deaf:
             await self._clock.sleep(deadline_seconds)
             raise TimeoutError("no answer to a ping")
 

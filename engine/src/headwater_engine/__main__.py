@@ -1,0 +1,50 @@
+"""``python -m headwater_engine``: one engine, told what to be by its environment."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import structlog
+import uvloop
+from pydantic import ValidationError
+
+from headwater_engine.adapters.logs import configure_logs
+from headwater_engine.adapters.process import write_last_words
+from headwater_engine.app import serve
+from headwater_engine.engine import EXIT_OK
+from headwater_engine.settings import EngineSettings
+
+_EXIT_USAGE = 64
+
+
+def main() -> int:
+    """Runs to the end; the exit code."""
+    try:
+        settings = EngineSettings()
+    except ValidationError as error:
+        return _misconfigured(error)
+    configure_logs(settings.log_level, group=settings.group)
+    try:
+        return uvloop.run(serve(settings))
+    except ValueError as error:
+        return _misconfigured(error)
+
+
+def _misconfigured(error: ValueError) -> int:
+    configure_logs("INFO", group=None)
+    structlog.get_logger("headwater.engine").error("wrong settings", detail=str(error))
+    write_last_words(f"wrong settings: {error}")
+    return _EXIT_USAGE
+
+
+# The guard is vital: worker processes that are spawned import this module again.
+if __name__ == "__main__":
+    code = main()
+    if code == EXIT_OK:
+        sys.exit(code)
+    # What failed may have left threads that never end.
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)
