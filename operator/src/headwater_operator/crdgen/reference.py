@@ -25,8 +25,9 @@ asks for strict field validation).
 """
 _NOT_YET = """## Accepted, not yet acted on
 
-This version checks and stores these fields of an InferencePool, and does nothing by them. A pool that sets one of them
-away from its default has the condition `SpecHonored=False`, whose message names it.
+This version checks and stores these fields of an InferencePool, and does not act on them; of `autoscaling` it holds
+`minReplicas`. A pool that sets one of them away from its default has the condition `SpecHonored=False`, whose message
+names it.
 """
 _REFUSED = """## What is refused, and how
 
