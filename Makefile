@@ -49,7 +49,7 @@ type: deps ## mypy, strict
 	mypy
 verify: deps ## generated files are up to date
 	uv lock --check --quiet
-	python -m headwater_operator.crdgen --check crds
+	python -m headwater_operator.crdgen --check crds --docs docs/reference
 	python charts/sync_crds.py --check
 unit: deps ## pure logic, no I/O
 	$(PYTEST) tests/unit
@@ -66,15 +66,13 @@ e2e: deps ## a real cluster with real pods
 	$(PYTEST) e2e
 
 ##@ Work on it
-.PHONY: fmt crds docs deflake clean
+.PHONY: fmt crds deflake clean
 fmt: deps ## format, and fix what can be fixed
 	ruff check --fix --quiet . || true
 	ruff format .
-crds: deps ## generate crds/*.yaml and the chart's copy from the API models
-	python -m headwater_operator.crdgen crds
+crds: deps ## generate crds/*.yaml, the chart's copy and docs/reference/api.md from the API models
+	python -m headwater_operator.crdgen crds --docs docs/reference
 	python charts/sync_crds.py
-docs: deps ## generate docs/reference from the API models
-	python -m headwater_operator.crdgen --docs docs/reference
 deflake: deps ## run one test many times (T=tests/unit/x.py N=20)
 	for i in $$(seq $(or $(N),20)); do $(PYTEST) -x $(T) || exit 1; done
 clean: ## remove caches and build results inside this folder; the cluster must be down
