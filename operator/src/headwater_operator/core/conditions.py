@@ -36,7 +36,7 @@ def _condition(finding: Finding, before: Mapping[str, Any] | None, generation: i
     status = {True: "True", False: "False", None: "Unknown"}[finding.status]
     kept = before.get("lastTransitionTime") if before and before.get("status") == status else None
     return {
-        "type": finding.type,
+        "type": str(finding.type),
         "status": status,
         "observedGeneration": generation,
         "lastTransitionTime": kept or format_time(now),

@@ -7,7 +7,7 @@
 | 3 | a pod is being deleted and the group is not                            | unhealthy, PodLost          |
 | 4 | a pod of a loaded group is missing                                     | unhealthy, PodLost          |
 | 5 | the engine says that it failed, is unhealthy, or that a rank is dead   | unhealthy, EngineUnhealthy  |
-| 6 | silent to operator and kubelet, and its node is gone or not ready      | unhealthy, NodeLost         |
+| 6 | no answer to operator and kubelet, and its node is gone or not ready   | unhealthy, NodeLost         |
 | 7 | loaded, then silent to operator and kubelet (unless most groups are)   | unhealthy, EngineUnhealthy  |
 | 8 | not loaded within the start-up deadline of its container's start       | unhealthy, StartupDeadline… |
 | 9 | not loaded                                                             | loading                     |
@@ -167,13 +167,14 @@ def _engine_fault(group: GroupObservation, loaded: bool) -> _Cause | None:
 def _lost(
     group: GroupObservation, limits: HealthLimits, nodes: dict[str, NodeObservation], loaded: bool
 ) -> _Cause | None:
-    if leader_ready(group) or not _silent(group, limits.silence_seconds):
+    reading = group.engine
+    if leader_ready(group) or reading is None or fresh_state(group) is not None:
         return None
     for pod in group.pods:
         node = nodes.get(pod.node or "")
         if pod.node and nodes and (node is None or node.ready is not True):
             return Reason.NODE_LOST, f"node {pod.node} is {'gone' if node is None else 'not ready'}"
-    if loaded and not limits.blind:
+    if loaded and not limits.blind and _silent(group, limits.silence_seconds):
         return Reason.ENGINE_UNHEALTHY, "answers neither the operator nor the kubelet"
     return None
 

@@ -23,44 +23,51 @@ from headwater_operator.core.health import Verdict
 
 def plan_replacement(draft: Draft) -> None:
     """Quarantine, promotion, and the drain of surplus active groups."""
-    failed = _quarantine(draft)
-    _promote(draft, [member for member in failed if member.group.role is Role.ACTIVE])
+    failed = _leave(draft)
+    _promote(draft, failed)
     _drain_surplus(draft)
 
 
-def _quarantine(draft: Draft) -> list[Member]:
-    unhealthy = [
-        member
-        for member in draft.having(Role.ACTIVE, Role.STANDBY)
-        if member.health.verdict is Verdict.UNHEALTHY and member.health.reason is not None
-    ]
+def _leave(draft: Draft) -> list[Member]:
+    """Takes unhealthy groups out of the count; active ones are told of once it is known who follows them."""
+    unhealthy = [m for m in draft.having(Role.ACTIVE, Role.STANDBY) if m.health.verdict is Verdict.UNHEALTHY]
     for member in unhealthy:
-        reason = member.health.reason or Reason.ENGINE_UNHEALTHY
-        draft.set_role(Step.QUARANTINE, member, Role.QUARANTINED, reason, member.health.message)
+        member.role = Role.QUARANTINED
         if member.group.role is Role.STANDBY:
-            message = f"standby group {member.name}: {member.health.message}"
-            draft.note(Reason.QUARANTINED, message, warning=True, cause=reason)
-    return unhealthy
+            _quarantine(draft, member, Reason.QUARANTINED, f"standby group {member.name}: {member.health.message}")
+    return [member for member in unhealthy if member.group.role is Role.ACTIVE]
+
+
+def _quarantine(draft: Draft, member: Member, what: Reason, message: str) -> None:
+    cause = member.health.reason or Reason.ENGINE_UNHEALTHY
+    draft.set_role(Step.QUARANTINE, member, Role.QUARANTINED, cause, message)
+    draft.note(what, message, warning=True, cause=cause)
 
 
 def _promote(draft: Draft, failed: list[Member]) -> None:
     """Fills what is missing of the active groups, first the places of those that failed just now."""
-    vacancies: list[Member | None] = [*failed]
+    vacancies = list(failed)
     while draft.unmet and (chosen := _next_promotion(draft, vacancies[0] if vacancies else None)):
-        vacancy = vacancies.pop(0) if vacancies else None
-        _activate(draft, chosen, vacancy)
-    for member in filter(None, vacancies):
-        draft.note(Reason.REPLACED, _replaced(member, _instead(draft)), warning=True, cause=member.health.reason)
+        if vacancies:
+            vacancy = vacancies.pop(0)
+            message = f"group {vacancy.name}: {vacancy.health.message}; promoted {chosen.name}"
+            _activate(draft, chosen, Reason.REPLACED, message)
+            _quarantine(draft, vacancy, Reason.REPLACED, message)
+        else:
+            count = draft.desired_active - draft.unmet + 1
+            message = f"group {chosen.name} is loaded and takes traffic ({count} of {draft.desired_active} active)"
+            _activate(draft, chosen, Reason.PROMOTED, message)
+            draft.note(Reason.PROMOTED, message, cause=draft.desired_reason)
+    for vacancy in vacancies:
+        _quarantine(
+            draft, vacancy, Reason.REPLACED, f"group {vacancy.name}: {vacancy.health.message}; {_outlook(draft)}"
+        )
 
 
-def _instead(draft: Draft) -> str:
+def _outlook(draft: Draft) -> str:
     if draft.unmet == 0:
         return "not replaced, since fewer active groups are wanted"
-    return "no warm group is loaded to take its place; the next one that is will be promoted"
-
-
-def _replaced(member: Member, outcome: str) -> str:
-    return f"group {member.name}: {member.health.message}; {outcome}"
+    return "no warm group is loaded to take its place, the next one to load will"
 
 
 def _next_promotion(draft: Draft, vacancy: Member | None) -> Member | None:
@@ -97,21 +104,12 @@ def _can_return(draft: Draft, member: Member) -> bool:
     return state.phase in (EnginePhase.READY, EnginePhase.DRAINING) and not state.drained and left > 0
 
 
-def _activate(draft: Draft, chosen: Member, vacancy: Member | None) -> None:
-    count = draft.desired_active - draft.unmet + 1
-    progress = f"{count} of {draft.desired_active} active"
-    if vacancy is not None:
-        message = _replaced(vacancy, f"promoted {chosen.name}")
-        reason, cause = Reason.REPLACED, vacancy.health.reason
-    else:
-        message = f"group {chosen.name} is loaded and takes traffic ({progress})"
-        reason, cause = Reason.PROMOTED, draft.desired_reason
+def _activate(draft: Draft, chosen: Member, reason: Reason, message: str) -> None:
     step = Step.PROMOTE
     if chosen.role is Role.DRAINING:
         step = Step.UNDRAIN
         draft.act(step, CancelDrain(chosen.name))
     draft.set_role(step, chosen, Role.ACTIVE, reason, message)
-    draft.note(reason, message, warning=vacancy is not None, cause=cause)
 
 
 def victim_order(draft: Draft, member: Member) -> tuple[bool, bool, bool, int, float]:

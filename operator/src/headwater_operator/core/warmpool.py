@@ -59,11 +59,7 @@ def _shrink(draft: Draft) -> None:
         key=lambda member: (not draft.is_old(member), member.health.loaded, draft.elapsed(member.group.created_at))
     )
     for member in standbys[:surplus]:
-        retire(draft, member, reason, f"{draft.desired_standby} standby groups are wanted")
-    draft.note(
-        Reason.WARM_POOL_SHRUNK,
-        f"deleted {', '.join(member.name for member in standbys[:surplus])}: "
-        f"{draft.desired_standby} standby groups are wanted",
-        cause=reason,
-        counts=(len(standbys), len(standbys) - surplus),
-    )
+        message = f"standby group {member.name} goes: {draft.desired_standby} standby groups are wanted"
+        retire(draft, member, reason, message)
+        if member.deleted:
+            draft.note(Reason.WARM_POOL_SHRUNK, message, cause=reason)
