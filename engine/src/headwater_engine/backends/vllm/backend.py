@@ -103,6 +103,7 @@ class VllmBackend:
             engine, self._engine = self._engine, None
             if engine is not None:
                 engine.fail_all()
+                engine.quiesce()
                 await self._shut_down(engine)
             if self._tree is not None:
                 await self._abandon_load(self._tree)
@@ -130,6 +131,7 @@ class VllmBackend:
         rank = next((f"rank {n}" for n, worker in enumerate(self._ranks) if worker == member), "the engine core")
         self._dead = f"the process of {rank} (pid {member.pid}) ended"
         self._log.error("engine is dead", reason=self._dead)
+        self._figures.clear()
         if self._engine is not None:
             self._engine.fail_all()
 

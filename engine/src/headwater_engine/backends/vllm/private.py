@@ -26,16 +26,18 @@ SHUTDOWN_SECONDS = 20.0
 
 NAMES = (
     ("vllm", "SamplingParams"),
-    ("vllm", "TokensPrompt"),
     ("vllm.engine.arg_utils", "AsyncEngineArgs.add_cli_args"),
     ("vllm.exceptions", "VLLMClientError"),
     ("vllm.exceptions", "GracefulHTTPError"),
+    ("vllm.inputs.engine", "tokens_input"),
+    ("vllm.model_executor.models.registry", "_run_in_subprocess"),
     ("vllm.platforms", "current_platform.is_cpu"),
     ("vllm.sampling_params", "RequestOutputKind.DELTA"),
     ("vllm.utils.argparse_utils", "FlexibleArgumentParser"),
     ("vllm.v1.engine.async_llm", "AsyncLLM.from_engine_args"),
     ("vllm.v1.engine.async_llm", "AsyncLLM.collective_rpc"),
     ("vllm.v1.engine.exceptions", "EngineDeadError"),
+    ("vllm.v1.engine.exceptions", "EngineGenerateError"),
     ("vllm.v1.engine.output_processor", "OutputProcessor.propagate_error"),
     ("vllm.v1.metrics.loggers", "StatLoggerBase.record"),
     ("vllm.v1.worker.worker_base", "WorkerBase.check_health"),
@@ -104,6 +106,8 @@ class Engine:
         from vllm.v1.engine.async_llm import AsyncLLM
 
         arguments = _parse(plan.arguments)
+        if is_cpu():
+            _inspect_models_in_process()
         try:
             return cls(AsyncLLM.from_engine_args(arguments, stat_loggers=[_stat_logger(figures)]))
         except Exception as error:
@@ -132,7 +136,7 @@ class Engine:
     async def generate(self, request: GenerateRequest, request_id: str) -> AsyncIterator[Delta]:
         """Streams one request; closing the iterator aborts. Raises CallerError, BackendDead, EngineError."""
         from vllm.exceptions import GracefulHTTPError, VLLMClientError
-        from vllm.v1.engine.exceptions import EngineDeadError
+        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
         try:
             outputs = self._llm.generate(_prompt(request), _sampling_params(request), request_id)
@@ -143,9 +147,9 @@ class Engine:
         except EngineDeadError as error:
             raise BackendDead("vLLM's engine process is dead") from error
         except (VLLMClientError, ValueError) as error:
-            raise CallerError(str(error)) from error
-        except GracefulHTTPError as error:
-            raise EngineError(str(error)) from error
+            raise CallerError(str(error), param=getattr(error, "parameter", None)) from error
+        except (EngineGenerateError, GracefulHTTPError) as error:
+            raise EngineError(f"vLLM failed the request: {error.__cause__ or error}") from error
 
     async def abort(self, request_id: str) -> None:
         """Ends a request; its iterator gets a last delta with the finish ``abort``."""
@@ -171,9 +175,23 @@ class Engine:
 
         self._llm.output_processor.propagate_error(EngineDeadError())
 
+    def quiesce(self) -> None:
+        """Stops taking outputs, in the loop, before ``shutdown``; else vLLM logs its own end as a crash."""
+        if self._llm.output_handler is not None:
+            self._llm.output_handler.cancel()
+
     def shutdown(self) -> None:
         """Ends the engine's processes; blocks up to SHUTDOWN_SECONDS."""
         self._llm.shutdown(timeout=SHUTDOWN_SECONDS)
+        # vLLM leaves its context to the garbage collector; it ends once the loop has closed its sockets.
+        self._llm.engine_core.resources.ctx.term()
+
+
+def _inspect_models_in_process() -> None:
+    """Saves the 19 s of a subprocess that imports vLLM anew, and is there only to keep CUDA out of this one."""
+    from vllm.model_executor.models import registry
+
+    registry._run_in_subprocess = lambda function: function()  # noqa: SLF001
 
 
 def _parse(arguments: Sequence[str]) -> Any:
@@ -189,12 +207,9 @@ def _parse(arguments: Sequence[str]) -> Any:
 
 
 def _prompt(request: GenerateRequest) -> Any:
-    from vllm import TokensPrompt
+    from vllm.inputs.engine import tokens_input
 
-    prompt = TokensPrompt(prompt_token_ids=list(request.prompt_token_ids))
-    if request.cache_salt is not None:
-        prompt["cache_salt"] = request.cache_salt
-    return prompt
+    return tokens_input(list(request.prompt_token_ids), cache_salt=request.cache_salt)
 
 
 def _sampling_params(request: GenerateRequest) -> Any:

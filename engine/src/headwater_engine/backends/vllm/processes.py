@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
 from headwater_contracts.admin import RankState
@@ -125,8 +126,7 @@ class ProcessTree:
 
     def _clean(self) -> None:
         for name in self._segments:
-            with contextlib.suppress(OSError):
-                Path(SHARED_MEMORY, name).unlink()
+            _remove_segment(name)
         if self._reaper is None:
             return
         self._tell("done")
@@ -185,6 +185,16 @@ def _mapped_segments(pid: int) -> set[str]:
         return set()
     paths = (line.partition(SHARED_MEMORY)[2] for line in maps.splitlines() if SHARED_MEMORY in line)
     return {path for path in paths if "/" not in path and not path.endswith(" (deleted)")}
+
+
+def _remove_segment(name: str) -> None:
+    # Through multiprocessing, whose tracker would else report what it made and cannot find.
+    with contextlib.suppress(OSError, ValueError):
+        segment = SharedMemory(name)
+        segment.close()
+        segment.unlink()
+    with contextlib.suppress(OSError):
+        Path(SHARED_MEMORY, name).unlink()
 
 
 def _await_exit(member: Member) -> None:

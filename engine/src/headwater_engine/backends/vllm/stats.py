@@ -29,6 +29,10 @@ class Figures:
         self.kv_usage_ratio = kv_usage_ratio
         self.last_step_monotonic = self.now()
 
+    def clear(self) -> None:
+        """Nothing runs any more: the engine is dead."""
+        self.running, self.waiting, self.kv_usage_ratio = 0, 0, 0.0
+
 
 @dataclass(slots=True)
 class Flight:
