@@ -100,6 +100,7 @@ def test_lease_rights_are_for_the_one_lease_that_the_operator_takes() -> None:
     manifests = helm.render()
     env = helm.only(manifests, "Deployment")["spec"]["template"]["spec"]["containers"][0]["env"]
     (want,) = [entry["value"] for entry in env if entry["name"] == "HEADWATER_OPERATOR_LEASE_NAME"]
+    assert helm.only(manifests, "Lease")["metadata"]["name"] == want, "made by the chart, so that it goes with it"
     role = helm.only(manifests, "Role")
     for rule in role["rules"]:
         assert rule["verbs"] == ["create"] or rule["resourceNames"] == [want]

@@ -23,6 +23,7 @@ KINDS = {
     "RoleBinding": ("rbac.authorization.k8s.io/v1", "rolebindings", True),
     "ClusterRole": ("rbac.authorization.k8s.io/v1", "clusterroles", False),
     "ClusterRoleBinding": ("rbac.authorization.k8s.io/v1", "clusterrolebindings", False),
+    "Lease": ("coordination.k8s.io/v1", "leases", True),
     "NetworkPolicy": ("networking.k8s.io/v1", "networkpolicies", True),
     "CustomResourceDefinition": ("apiextensions.k8s.io/v1", "customresourcedefinitions", False),
 }
