@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
 import sys
@@ -77,12 +76,6 @@ def helm(kubeconfig: Path, *arguments: str, progress: Progress = print) -> None:
     binary = helm_binary(progress)
     # helm's notes are for a person who installs by hand; the last lines of a failure are what matters here.
     run_streaming([binary, *arguments, *scope], lambda _line: None, what=f"helm {arguments[0]}")
-
-
-def digest_of(archive: Path) -> str:
-    """Changes when the archive does: it makes a new image behind an old tag reach the pods."""
-    with archive.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def kubectl_binary() -> str:
