@@ -87,7 +87,6 @@ class StreamWriter:
                 usage = self._generation.usage
                 out = self._frames.text(delta.text, usage) if delta.text else b""
                 if delta.finish is not None:
-                    # Nothing may end the request from here on: its finish is said.
                     await self._send(self._opening() + out + self._frames.finish(delta.finish, usage), last=True)
                 elif out:
                     await self._send(self._opening() + out)
@@ -108,6 +107,8 @@ class StreamWriter:
         self._sending_since = self._clock.now()
         if last:
             await self._exchange.finish(data)
+            # At once: the server reports a finished answer as a disconnect too.
+            self._inflight.answered()
         else:
             await self._exchange.write(data)
         self._sending_since = None

@@ -29,10 +29,15 @@ class InFlight:
         self.ended: asyncio.Future[EndCause] = asyncio.get_running_loop().create_future()
         self.started = False
         """It has its first token."""
+        self._answered = False
+
+    def answered(self) -> None:
+        """Its last byte is handed over: from here on nothing ends it any more."""
+        self._answered = True
 
     def end(self, cause: EndCause) -> None:
         """Ends the request; safe to repeat."""
-        if not self.ended.done():
+        if not self._answered and not self.ended.done():
             self.ended.set_result(cause)
 
     @property
