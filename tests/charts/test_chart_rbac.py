@@ -17,8 +17,8 @@ IN_POOL_NAMESPACES = {
     *{("headwater.dev", "replicagroups", v) for v in ("get", "list", "watch", "create", "patch", "delete")},
     ("headwater.dev", "replicagroups/status", "patch"),
     *{("", "pods", verb) for verb in ("get", "list", "watch", "create", "patch")},
-    *{("", "services", verb) for verb in ("list", "watch", "create", "patch")},
-    *{("apps", "controllerrevisions", verb) for verb in ("list", "watch", "create", "delete")},
+    *{("", "services", verb) for verb in ("get", "list", "watch", "create", "patch")},
+    *{("apps", "controllerrevisions", verb) for verb in ("get", "list", "watch", "create", "delete")},
     *{("discovery.k8s.io", "endpointslices", verb) for verb in ("list", "watch")},
     *{("", "events", verb) for verb in ("create", "patch")},
 }
