@@ -17,6 +17,11 @@ def find(program: str) -> str | None:
     return shutil.which(program, path=search_path())
 
 
+def docker_answers() -> bool:
+    """Whether there is a Docker engine, not only its client."""
+    return bool(find("docker") and run("docker", "info", "--format", "{{.ID}}", check=False).strip())
+
+
 def run(*argv: object, check: bool = True) -> str:
     """The program's standard output; a failure is a ClusterError with what it printed, unless `check` is off."""
     command = [str(a) for a in argv]

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from e2e.cluster.commands import find, run
+from e2e.cluster.commands import docker_answers, find, run
 from e2e.cluster.node_config import GPU_PRODUCT
 from e2e.cluster.nodes import GPU_RESOURCE
 from e2e.cluster.state import Settings, State, write
@@ -18,7 +18,7 @@ def available() -> bool:
     forced = os.environ.get(PROVIDER, "")
     if forced:
         return forced == "kind"
-    return bool(find("kind") and find("docker") and run("docker", "info", "--format", "{{.ID}}", check=False).strip())
+    return bool(find("kind") and docker_answers())
 
 
 def name(state: State) -> str:

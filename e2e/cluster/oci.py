@@ -1,7 +1,7 @@
 """Reading OCI image archives, and writing parts of them.
 
-An archive may leave out blobs that another one beside it holds: its index then names that file under BASE_ARCHIVE.
-So a change of a few files under a layer of gigabytes costs a few files, on disk and at each node.
+An archive may leave out blobs that an OCI layout beside it holds: its index then names that folder under REST.
+So a change of a few files above a layer of gigabytes costs a few files, on disk and at each node.
 """
 
 import io
@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from e2e.cluster.errors import ClusterError
 
-BASE_ARCHIVE = "dev.headwater.base-archive"
+REST = "dev.headwater.rest"
 IMAGE_NAME = "io.containerd.image.name"
 REF_NAME = "org.opencontainers.image.ref.name"
 LAYOUT = b'{"imageLayoutVersion":"1.0.0"}'
@@ -22,12 +22,16 @@ LAYOUT = b'{"imageLayoutVersion":"1.0.0"}'
 
 @dataclass(frozen=True)
 class Image:
-    """The image in an archive: its name, the descriptor of its manifest, and the digests of all its blobs."""
+    """The image in an archive: its name, the descriptor of its manifest, and the digests of all its blobs.
+
+    `rest` is the OCI layout that holds the blobs which the archive leaves out.
+    """
 
     name: str
     descriptor: dict[str, Any]
     blobs: tuple[str, ...]
-    archives: tuple[Path, ...]
+    archive: Path
+    rest: Path | None
 
     @property
     def digest(self) -> str:
@@ -40,15 +44,21 @@ class Image:
             add_bytes(tar, "oci-layout", LAYOUT)
             add_bytes(tar, "index.json", index(self.name, self.descriptor))
             left = set(blobs)
-            for archive in self.archives:
-                left -= _copy(archive, tar, left)
-            if left:
-                raise ClusterError(f"{self.archives[0]} lacks {len(left)} of its blobs; build the image again")
+            left -= _copy(self.archive, tar, left)
+            for digest in left:
+                self._add_from_rest(tar, digest)
+
+    def _add_from_rest(self, tar: tarfile.TarFile, digest: str) -> None:
+        path = blob_path(digest)
+        if self.rest is None or not (self.rest / path).exists():
+            raise ClusterError(f"{self.archive} lacks some of its layers; build the image again")
+        tar.add(self.rest / path, path, recursive=False)
 
 
-def index(name: str, descriptor: dict[str, Any], **annotations: str) -> bytes:
-    """index.json naming one image."""
-    named = {**descriptor, "annotations": {IMAGE_NAME: name, REF_NAME: name, **annotations}}
+def index(name: str, descriptor: dict[str, Any], rest: str = "") -> bytes:
+    """index.json naming one image, and the folder beside the archive that holds what it leaves out."""
+    annotations = {IMAGE_NAME: name, REF_NAME: name, **({REST: rest} if rest else {})}
+    named = {**descriptor, "annotations": annotations}
     return json.dumps({"schemaVersion": 2, "manifests": [named]}).encode()
 
 
@@ -67,9 +77,8 @@ def read_image(archive: Path) -> Image | None:
         if IMAGE_NAME not in annotations or manifest_path not in names:
             return None
         manifest = json.loads(_read(tar, manifest_path))
-    base = annotations.get(BASE_ARCHIVE)
-    archives = (archive, archive.parent / base) if base else (archive,)
-    return Image(annotations[IMAGE_NAME], descriptor, (descriptor["digest"], *parts(manifest)), archives)
+    rest = archive.parent / annotations[REST] if REST in annotations else None
+    return Image(annotations[IMAGE_NAME], descriptor, (descriptor["digest"], *parts(manifest)), archive, rest)
 
 
 def parts(manifest: dict[str, Any]) -> list[str]:
@@ -99,8 +108,6 @@ def _read(tar: tarfile.TarFile, path: str) -> bytes:
 
 
 def _copy(archive: Path, out: tarfile.TarFile, wanted: set[str]) -> set[str]:
-    if not archive.exists():
-        raise ClusterError(f"{archive} is missing; build the image again")
     copied = set()
     paths = {blob_path(digest): digest for digest in wanted}
     with tarfile.open(archive) as tar:

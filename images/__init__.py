@@ -1,0 +1,1 @@
+"""Container images of Headwater's pieces."""

@@ -1,0 +1,1 @@
+"""Building the images with Docker where an engine answers, else with buildah from a base made here."""
