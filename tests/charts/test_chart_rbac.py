@@ -18,7 +18,7 @@ IN_POOL_NAMESPACES = {
     ("headwater.dev", "replicagroups/status", "patch"),
     *{("", "pods", verb) for verb in ("get", "list", "watch", "create", "patch")},
     *{("", "services", verb) for verb in ("get", "list", "watch", "create", "patch")},
-    *{("apps", "controllerrevisions", verb) for verb in ("get", "list", "watch", "create", "delete")},
+    *{("apps", "controllerrevisions", verb) for verb in ("get", "list", "watch", "create", "patch", "delete")},
     *{("discovery.k8s.io", "endpointslices", verb) for verb in ("list", "watch")},
     *{("", "events", verb) for verb in ("create", "patch")},
 }

@@ -18,7 +18,7 @@
   verbs: [get, list, watch, create, patch]
 - apiGroups: [apps]
   resources: [controllerrevisions]
-  verbs: [get, list, watch, create, delete]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch]
