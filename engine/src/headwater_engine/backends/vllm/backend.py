@@ -46,6 +46,7 @@ class VllmBackend:
         self._gone: set[int] = set()
         self._dead: str | None = None
         self._stopping = False
+        self._ended = False
         self._spawning = threading.Event()
         self._loaded = threading.Event()
         self._stop_lock = asyncio.Lock()
@@ -100,23 +101,32 @@ class VllmBackend:
         """Ends streams, then processes: in order within 20 s, by SIGKILL after that."""
         self._stopping = True
         async with self._stop_lock:
-            engine, self._engine = self._engine, None
-            if engine is not None:
-                engine.fail_all()
-                engine.quiesce()
-                await self._shut_down(engine)
-            if self._tree is not None:
-                await self._abandon_load(self._tree)
-                await self._tree.end()
-                self._tree = None
+            try:
+                if self._engine is not None and not self._ended:
+                    await self._shut_down(self._engine)
+            finally:
+                self._ended = True
+                # Also when the caller's patience with vLLM is at its end.
+                await self._end_processes()
             self._words.shutdown(wait=False)
 
     async def _shut_down(self, engine: Engine) -> None:
+        """In order where the engine lives; what is dead or hangs is left to ``_end_processes``."""
+        engine.fail_all()
+        engine.quiesce()
+        if self._dead is not None:
+            return
         try:
-            async with asyncio.timeout(private.SHUTDOWN_SECONDS * 1.5):
+            async with asyncio.timeout(private.SHUTDOWN_SECONDS):
                 await _in_daemon_thread(engine.shutdown)
         except TimeoutError:
             self._log.warning("vllm did not shut down in time: its processes are killed")
+
+    async def _end_processes(self) -> None:
+        tree, self._tree = self._tree, None
+        if tree is not None:
+            await self._abandon_load(tree)
+            await tree.end()
 
     async def _abandon_load(self, tree: ProcessTree) -> None:
         """A load that has begun to start processes fails as soon as these are killed; one that hasn't won't."""
@@ -138,8 +148,13 @@ class VllmBackend:
     def _running(self) -> Engine:
         if self._dead is not None:
             raise BackendDead(self._dead)
+        if self._stopping:
+            raise BackendDead("the engine is stopped")
+        return self._loaded_engine()
+
+    def _loaded_engine(self) -> Engine:
         if self._engine is None:
-            raise BackendDead("the engine is stopped" if self._stopping else "the engine is not loaded")
+            raise BackendDead("the engine is not loaded")
         return self._engine
 
     # requests
@@ -179,11 +194,11 @@ class VllmBackend:
     async def abort(self, request_id: str) -> None:
         """Ends a request within one step; unknown ids are ignored."""
         flight = self._flights.get(request_id)
-        if flight is None or self._engine is None:
+        if flight is None:
             return
         # One that vLLM does not know yet, because its prompt is still on the way, ends with its first delta.
         flight.aborted = True
-        await self._engine.abort(flight.id)
+        await self._loaded_engine().abort(flight.id)
 
     # words
 
@@ -228,7 +243,12 @@ class VllmBackend:
     @property
     def max_model_len(self) -> int:
         """Most tokens of prompt and output together. Raises BackendDead before the model is loaded."""
-        return self._running().max_model_len
+        return self._loaded_engine().max_model_len
+
+    @property
+    def vocab_size(self) -> int:
+        """All token ids are below it. Raises BackendDead before the model is loaded."""
+        return self._loaded_engine().vocab_size
 
 
 def _step(delta: Delta, tail: deque[int], tokenizer: Any) -> Step:

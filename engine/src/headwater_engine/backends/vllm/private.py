@@ -119,6 +119,11 @@ class Engine:
         return int(self._llm.model_config.max_model_len)
 
     @property
+    def vocab_size(self) -> int:
+        """All token ids are below it."""
+        return int(self._llm.model_config.get_vocab_size())
+
+    @property
     def block_size(self) -> int:
         """Tokens a KV block."""
         return int(self._llm.vllm_config.cache_config.block_size)

@@ -46,7 +46,7 @@ class ProcessTree:
     """Everything that descends from this process and was not there when the tree was made."""
 
     def __init__(self) -> None:
-        self._others = {member.pid for member in _descendants(os.getpid())}
+        self._others = {member.pid for member in descendants(os.getpid())}
         self._members: dict[int, Member] = {}
         self._segments: set[str] = set()
         self._watched: dict[int, int] = {}
@@ -65,12 +65,12 @@ class ProcessTree:
 
     def scan(self) -> None:
         """Takes in what was started since the last scan; a few milliseconds, so call it in a thread."""
-        for member in _descendants(os.getpid()):
+        for member in descendants(os.getpid()):
             if member.pid not in self._others and member.pid not in self._members and not _is_tracker(member.pid):
                 self._members[member.pid] = member
                 self._tell(f"process {member.pid} {member.start_ticks}")
         for member in list(self._members.values()):
-            for name in _mapped_segments(member.pid) - self._segments:
+            for name in mapped_segments(member.pid) - self._segments:
                 self._segments.add(name)
                 self._tell(f"segment {name}")
 
@@ -150,7 +150,8 @@ def rank_states(ranks: tuple[Member, ...], dead: set[int]) -> tuple[RankState, .
     return tuple(RankState(rank, member.pid not in dead, member.pid) for rank, member in enumerate(ranks))
 
 
-def _descendants(root: int) -> Iterator[Member]:
+def descendants(root: int) -> Iterator[Member]:
+    """All processes beneath one, parents first."""
     children: dict[int, list[Member]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and (member := _member(entry)) is not None:
@@ -178,7 +179,8 @@ def _is_tracker(pid: int) -> bool:
         return False
 
 
-def _mapped_segments(pid: int) -> set[str]:
+def mapped_segments(pid: int) -> set[str]:
+    """Names of the POSIX shared memory that a process has mapped and nobody has removed."""
     try:
         maps = Path(f"/proc/{pid}/maps").read_text()
     except OSError:
