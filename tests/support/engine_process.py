@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,8 @@ class EngineProcess:
     log: Path
     http_port: int
     admin_port: int
+    client: httpx.Client
+    """Kept for all calls: a new one each time costs more than the call."""
 
     @property
     def url(self) -> str:
@@ -48,13 +50,21 @@ class EngineProcess:
 
     def state(self) -> dict[str, Any]:
         """The admin state."""
-        body = httpx.get(f"{self.admin_url}/admin/state", timeout=PATIENCE_SECONDS).json()
+        body = self.client.get(f"{self.admin_url}/admin/state").json()
         assert isinstance(body, dict)
         return body
 
     def admin(self, path: str, **body: Any) -> httpx.Response:
         """A POST to the admin port."""
-        return httpx.post(f"{self.admin_url}{path}", json=body, timeout=PATIENCE_SECONDS)
+        return self.client.post(f"{self.admin_url}{path}", json=body)
+
+    def get(self, path: str) -> httpx.Response:
+        """A GET to the HTTP port."""
+        return self.client.get(f"{self.url}{path}")
+
+    def metrics(self) -> str:
+        """The metrics page."""
+        return self.client.get(f"{self.admin_url}/metrics").text
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the engine."""
@@ -96,13 +106,15 @@ async def wait_for(condition: Callable[[], bool], describe: Callable[[], str] = 
 
 
 @contextmanager
-def engine_process(directory: Path, *, ready: bool = True, **env: str) -> Iterator[EngineProcess]:
+def engine_process(
+    directory: Path, env: Mapping[str, str] | None = None, *, ready: bool = True
+) -> Iterator[EngineProcess]:
     """A running engine on free ports; ``env`` names lack the prefix HEADWATER_. Ends it at exit."""
     log = directory / f"engine-{time.monotonic_ns()}.log"
     values = {
         "BACKEND": "sim", "SIM_PROFILE": "test-fast", "SIM_SCRIPTS": "1", "HTTP_PORT": "0", "ADMIN_PORT": "0",
         "ENDPOINT_SETTLE_SECONDS": "0", "GROUP": "test-group",
-    } | env  # fmt: skip
+    } | dict(env or {})  # fmt: skip
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("HEADWATER_")}
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -112,10 +124,12 @@ def engine_process(directory: Path, *, ready: bool = True, **env: str) -> Iterat
             stderr=subprocess.STDOUT,
         )
     try:
-        engine = EngineProcess(process, log, *_ports(process, log))
-        if ready:
-            engine.wait(lambda state: state["phase"] == "ready")
-        yield engine
+        ports = _ports(process, log)
+        with httpx.Client(timeout=PATIENCE_SECONDS, trust_env=False, verify=False) as client:
+            engine = EngineProcess(process, log, *ports, client)
+            if ready:
+                engine.wait(lambda state: state["phase"] == "ready")
+            yield engine
     finally:
         if process.poll() is None:
             process.kill()
