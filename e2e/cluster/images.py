@@ -6,6 +6,7 @@ A node is sent only what it lacks: nothing if it has the image by digest, else t
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from e2e.cluster.state import Settings, State
 
 # Unpacking is mostly one core's work a node.
 AT_ONCE = 2
+# Relative to the node's folder: a socket's path may have 108 characters, and a state directory's may be long.
+CTR = ("ctr", "--address", "run/containerd/containerd.sock", "--namespace", "k8s.io")
 
 
 def load(state: State, settings: Settings, archives: Sequence[Path], progress: Callable[[str], None] = print) -> None:
@@ -34,27 +37,28 @@ def load(state: State, settings: Settings, archives: Sequence[Path], progress: C
 
 
 def _load(state: State, archive: Path, image: Image | None, node: str) -> str:
-    socket = state.node(node) / "run/containerd/containerd.sock"
-    ctr = ["ctr", "--address", str(socket), "--namespace", "k8s.io"]
+    home = state.node(node)
     if image is None:
-        run(*ctr, "images", "import", archive)
+        run(*CTR, "images", "import", archive.resolve(), cwd=home)
         return f"imported {archive.name}"
-    if _has(ctr, image):
+    if _has(home, image):
         return f"has {image.name} already"
-    present = set(run(*ctr, "content", "ls", "--quiet").split())
+    present = set(run(*CTR, "content", "ls", "--quiet", cwd=home).split())
     needed = [digest for digest in image.blobs if digest not in present]
-    _stream(ctr, image, needed)
+    _stream(home, image, needed)
     return f"imported {image.name} ({len(needed)} of {len(image.blobs)} blobs)"
 
 
-def _has(ctr: list[str], image: Image) -> bool:
-    lines = run(*ctr, "images", "ls", f"name=={image.name}").splitlines()
+def _has(home: Path, image: Image) -> bool:
+    lines = run(*CTR, "images", "ls", f"name=={image.name}", cwd=home).splitlines()
     return any(line.split()[0] == image.name and image.digest in line.split() for line in lines if line.strip())
 
 
-def _stream(ctr: list[str], image: Image, blobs: list[str]) -> None:
+def _stream(home: Path, image: Image, blobs: list[str]) -> None:
     importer = subprocess.Popen(
-        [find(ctr[0]) or ctr[0], *ctr[1:], "images", "import", "-"],
+        [find(CTR[0]) or CTR[0], *CTR[1:], "images", "import", "-"],
+        cwd=home,
+        bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -62,11 +66,9 @@ def _stream(ctr: list[str], image: Image, blobs: list[str]) -> None:
     with importer:
         assert importer.stdin
         assert importer.stderr
-        try:
+        with suppress(BrokenPipeError):  # its own words below say why it ended
             image.write(importer.stdin, blobs)
             importer.stdin.close()
-        except BrokenPipeError:
-            pass  # its own words below say why it ended
         errors = importer.stderr.read().decode()
     if importer.returncode:
         raise ClusterError(f"could not import {image.name}: {errors.strip()}")

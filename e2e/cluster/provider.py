@@ -51,7 +51,11 @@ def up(state: State, wish: Wish, progress: Progress = print, tied_to_caller: boo
         foreign = state.foreign_files()
         if foreign:
             raise ClusterError(f"{state.dir} is not empty ({foreign[0]}, ...) and holds no cluster; choose another")
-        _create(state, wish, progress, tied_to_caller)
+        try:
+            _create(state, wish, progress, tied_to_caller)
+        finally:
+            if state.settings() is None:
+                state.remove_files()
     return True
 
 
