@@ -211,7 +211,15 @@ class Process:
         self.reconciler = PoolReconciler(
             executor, self.engines, log, clock, SETTINGS, names, metrics=log, wake=self._wake
         )
-        for kind in (kinds.POOL, kinds.GROUP, kinds.POD, kinds.SERVICE, kinds.REVISION, kinds.ENDPOINT_SLICE, kinds.NODE):
+        for kind in (
+            kinds.POOL,
+            kinds.GROUP,
+            kinds.POD,
+            kinds.SERVICE,
+            kinds.REVISION,
+            kinds.ENDPOINT_SLICE,
+            kinds.NODE,
+        ):
             for item in world.api.of_kind(kind.name):
                 self.cache.observe(item)
 
@@ -229,6 +237,10 @@ class Simulation:
     """Seeds faults of the watch: delays, repeats. None: each event arrives once, at the next tick."""
     checks: list[Callable[[Simulation], None]] = field(default_factory=list)
     crashes: int = 0
+    faulty: bool = False
+    """Faults strike the operator's own calls."""
+    by_hand: str | None = None
+    """A group that a user deletes: rules about deletions do not bind users."""
 
     def __post_init__(self) -> None:
         self.api = SimApi()

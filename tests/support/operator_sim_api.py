@@ -1,14 +1,15 @@
 """An API server's state in memory: create, apply, delete, owner references, a watch log and a history.
 
-Only as much as the operator relies on. Merging is that of server-side apply for what the operator applies: labels,
+Each write makes a new version and leaves the old one as it was, so versions are shared, not copied. Only as much as
+the operator relies on. Merging is that of server-side apply for what the operator applies: labels,
 annotations, spec fields, and a whole status.
 """
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -55,12 +56,11 @@ class SimApi:
         return EPOCH + timedelta(seconds=self.now)
 
     def get(self, kind: str, name: str) -> Object | None:
-        """A copy of one object."""
-        found = self.objects.get((kind, name))
-        return None if found is None else copy.deepcopy(found)
+        """One object."""
+        return self.objects.get((kind, name))
 
     def of_kind(self, kind: str) -> list[Object]:
-        """All objects of a kind, by name. Not copies: for reading."""
+        """All objects of a kind, by name."""
         return [item for (each, _), item in sorted(self.objects.items()) if each == kind]
 
     def create(self, body: Object) -> Object:
@@ -69,7 +69,7 @@ class SimApi:
         self.before_write("create", *key)
         if key in self.objects:
             raise errors.AlreadyExists(f"{key[0]} {key[1]} already exists", status=409, reason="AlreadyExists")
-        item = copy.deepcopy(dict(body))
+        item = _copy(dict(body))
         item["metadata"] |= {
             "uid": f"uid-{next(self._uids)}",
             "generation": 1,
@@ -87,13 +87,13 @@ class SimApi:
         before = self.objects.get(key)
         if before is None or before["metadata"]["uid"] != body["metadata"]["uid"]:
             raise errors.Stale(f"{key[0]} {key[1]} has another uid, or is gone")
-        item = copy.deepcopy(before)
+        item = _copy(before)
         if status:
-            item["status"] = copy.deepcopy(dict(body["status"]))
+            item["status"] = _copy(dict(body["status"]))
         else:
             self._merge(item, body)
         if item == before:
-            return copy.deepcopy(before)
+            return before
         if item.get("spec") != before.get("spec"):
             item["metadata"]["generation"] += 1
         return self._store("status" if status else "apply", key, before, item)
@@ -115,48 +115,62 @@ class SimApi:
         if item is None or (uid is not None and item["metadata"]["uid"] != uid):
             return
         if kind == "Pod":
-            self.modify(kind, name, lambda pod: pod["metadata"].setdefault("deletionTimestamp", format_time(self.wall())))
+            self.modify(
+                kind, name, lambda pod: pod["metadata"].setdefault("deletionTimestamp", format_time(self.wall()))
+            )
             self.after_write("delete", kind, name)
         else:
             self.remove(kind, name)
+            self.after_write("delete", kind, name)
+
+    @contextmanager
+    def by_others(self) -> Iterator[None]:
+        """Writes inside are not the operator's: no faults strike them."""
+        hooks = self.before_write, self.after_write
+        self.before_write = self.after_write = lambda verb, kind, name: None
+        try:
+            yield
+        finally:
+            self.before_write, self.after_write = hooks
 
     def remove(self, kind: str, name: str) -> None:
         """The object is gone; the garbage collector deletes its children."""
         item = self.objects.pop((kind, name))
-        item = copy.deepcopy(item)
+        item = _copy(item)
         item["metadata"]["resourceVersion"] = str(next(self._versions))
         self.watch.append(("DELETED", item))
         self.history.append(Write(self.now, "delete", kind, name, item, None))
-        self.after_write("delete", kind, name)
         for child_kind, child_name in list(self.objects):
             child = self.objects.get((child_kind, child_name))
             owners = (child or {}).get("metadata", {}).get("ownerReferences") or []
             if any(owner["uid"] == item["metadata"]["uid"] for owner in owners):
-                hooks, self.before_write = self.before_write, lambda *_: None
-                try:
+                with self.by_others():
                     self.delete(child_kind, child_name)
-                finally:
-                    self.before_write = hooks
 
     def modify(self, kind: str, name: str, change: Callable[[Object], object], *, spec: bool = False) -> None:
         """A write by somebody else: kubelet, scheduler, user."""
         before = self.objects[kind, name]
-        item = copy.deepcopy(before)
+        item = _copy(before)
         change(item)
         if item == before:
             return
         if spec:
             item["metadata"]["generation"] += 1
-        hooks, self.after_write = self.after_write, lambda *_: None
-        try:
+        with self.by_others():
             self._store("other", (kind, name), before, item)
-        finally:
-            self.after_write = hooks
 
     def _store(self, verb: str, key: Key, before: Object | None, item: Object) -> Object:
         item["metadata"]["resourceVersion"] = str(next(self._versions))
         self.objects[key] = item
-        self.watch.append(("MODIFIED", copy.deepcopy(item)))
-        self.history.append(Write(self.now, verb, key[0], key[1], copy.deepcopy(before), copy.deepcopy(item)))
+        self.watch.append(("MODIFIED", item))
+        self.history.append(Write(self.now, verb, key[0], key[1], before, item))
         self.after_write(verb, *key)
-        return copy.deepcopy(item)
+        return item
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_copy(item) for item in value]
+    return value

@@ -10,6 +10,9 @@ from typing import Any
 from support.operator_sim import POOL, Simulation
 from support.operator_sim_api import Write
 
+NEWS_SECONDS = 6.0
+"""A changed spec may reach the operator this late; until then the former one binds it."""
+
 
 class RuleChecker:
     """Reads each write once; ``check`` raises AssertionError with the rule that was broken."""
@@ -19,6 +22,7 @@ class RuleChecker:
         self._roles: dict[str, str] = {}
         self._ready = False
         self._statuses: dict[str, dict[str, Any]] = {}
+        self._wanted: list[tuple[float, int, int]] = []
         self.group_creations = 0
 
     def __call__(self, sim: Simulation) -> None:
@@ -27,6 +31,11 @@ class RuleChecker:
         self._read = len(sim.api.history)
 
     def _judge(self, sim: Simulation, write: Write) -> None:
+        if write.kind == "InferencePool" and write.after:
+            self._wanted.append((write.at, *_wanted(write.after)))
+            recent = [item for item in self._wanted if item[0] > write.at - NEWS_SECONDS]
+            # The one before the recent ones was in force until the first of them.
+            self._wanted = self._wanted[-len(recent) - 1 :]
         if write.kind == "ReplicaGroup":
             self._group(sim, write)
         elif write.kind == "InferencePool" and write.verb == "status" and write.after:
@@ -47,27 +56,27 @@ class RuleChecker:
     def _created(self, sim: Simulation, role: str) -> None:
         self.group_creations += 1
         assert role == "standby", "a group starts as a standby"
-        wanted, spec = _wanted(sim), sim.api.objects["InferencePool", POOL]["spec"]
-        limit = sum(wanted) + spec.get("rollout", {}).get("maxSurge", 1)
+        spec = sim.api.objects["InferencePool", POOL]["spec"]
+        limit = max(item[1] + item[2] for item in self._wanted) + spec.get("rollout", {}).get("maxSurge", 1)
         held = sum(each in ("active", "standby") for each in self._roles.values())
         assert held <= limit, f"{held} groups beside the draining ones, {limit} are allowed"
 
     def _changed(self, sim: Simulation, name: str, before: str, role: str) -> None:
         active = [group for group, each in self._roles.items() if each == "active"]
-        wanted = _wanted(sim)[0]
+        wanted = max(item[1] for item in self._wanted)
         if role == "active":
             rollout = self._of_two_revisions(sim)
             assert len(active) <= wanted + (1 if rollout else 0), f"{active} are active, {wanted} are wanted"
             assert _loaded(sim, name), f"{name} was promoted before it had loaded"
         if before == "active" and role == "draining":
             slack = sim.api.objects["InferencePool", POOL]["spec"].get("rollout", {}).get("maxUnavailable", 0)
-            ready = sum(_pod_ready(sim, group) for group in active)
-            floor = min(ready + _pod_ready(sim, name), wanted - slack)
+            ready = sum(_pod_ready(sim, group) for group in active) + self._news(sim)
+            floor = min(ready + _pod_ready(sim, name), min(item[1] for item in self._wanted) - slack)
             assert ready >= floor, f"draining {name} leaves {ready} ready active groups, {floor} are promised"
 
     def _deleted(self, sim: Simulation, write: Write) -> None:
         group, role = write.before, self._roles.get(write.name)
-        if write.verb != "delete" or group is None or getattr(sim, "by_hand", None) == write.name:
+        if write.verb != "delete" or group is None or sim.by_hand == write.name:
             return
         engine = sim.world.engines.get(f"{write.name}-0")
         works = engine is not None and engine.exit_code is None and not engine.hung and not engine.failed
@@ -77,6 +86,10 @@ class RuleChecker:
             over = engine.drain_deadline is not None and write.at >= engine.drain_deadline
             assert over, f"{write.name} was deleted with {streams} running streams"
 
+    def _news(self, sim: Simulation) -> int:
+        """Faults that the operator need not have heard of yet."""
+        return sum(sim.api.now - at < NEWS_SECONDS for at in sim.world.faults_at)
+
     def _of_two_revisions(self, sim: Simulation) -> bool:
         groups = sim.api.of_kind("ReplicaGroup")
         return len({group["spec"]["revision"] for group in groups}) > 1
@@ -84,9 +97,10 @@ class RuleChecker:
     def _pool_status(self, sim: Simulation, pool: dict[str, Any]) -> None:
         conditions = {item["type"]: item for item in pool["status"]["conditions"]}
         ready = conditions["Ready"]["status"] == "True"
-        if ready and not self._ready and _wanted(sim)[0]:
-            served = sim.world.served_pods()
-            assert len(served) >= _wanted(sim)[0], f"Ready was said while only {served} answered through the Service"
+        if ready and not self._ready:
+            served, wanted = sim.world.served_pods(), min(item[1] for item in self._wanted)
+            known = len(served) + self._news(sim)
+            assert known >= wanted, f"Ready was said while only {served} answered through the Service"
         self._ready = ready
         assert not (conditions["Stalled"]["status"] == conditions["Reconciling"]["status"] == "True")
         if ready:
@@ -94,15 +108,16 @@ class RuleChecker:
         for kind, condition in conditions.items():
             before = self._statuses.get(kind, {})
             if before.get("status") == condition["status"]:
-                same = before["lastTransitionTime"] == condition["lastTransitionTime"]
+                # A lost answer may leave the operator with the status before: it then tells the change again.
+                same = sim.faulty or before["lastTransitionTime"] == condition["lastTransitionTime"]
                 assert same, f"{kind}: the transition time moved without a transition"
             self._statuses[kind] = condition
             assert condition["reason"]
             assert condition["observedGeneration"] <= pool["metadata"]["generation"]
 
 
-def _wanted(sim: Simulation) -> tuple[int, int]:
-    spec = sim.api.objects["InferencePool", POOL]["spec"]
+def _wanted(pool: dict[str, Any]) -> tuple[int, int]:
+    spec = pool["spec"]
     if spec.get("suspend"):
         return 0, 0
     return spec.get("replicas", 1), spec.get("warmPool", {}).get("size", 0)
@@ -122,7 +137,7 @@ def _loaded(sim: Simulation, group: str) -> bool:
 
 def assert_settled(sim: Simulation) -> None:
     """Everything wanted is there, and nothing else: no orphan, no double."""
-    active, standby = _wanted(sim)
+    active, standby = _wanted(sim.api.objects["InferencePool", POOL])
     live = {group: sim.groups(group) for group in ("active", "standby", "draining", "quarantined")}
     assert (len(live["active"]), len(live["standby"])) == (active, standby), live
     assert not live["draining"], live
@@ -132,6 +147,7 @@ def assert_settled(sim: Simulation) -> None:
     for pod in sim.api.of_kind("Pod"):
         assert pod["metadata"]["labels"]["headwater.dev/group"] in names, f"orphan {pod['metadata']['name']}"
     for group in names:
-        pod = sim.api.objects["Pod", f"{group}-0"]
+        own = sim.api.objects.get(("Pod", f"{group}-0"))
+        assert own is not None, f"{group} has no pod"
         role = sim.api.objects["ReplicaGroup", group]["spec"]["role"]
-        assert pod["metadata"]["labels"]["headwater.dev/role"] == role
+        assert own["metadata"]["labels"]["headwater.dev/role"] == role

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from headwater_contracts.admin import EnginePhase, EngineState, RankState
@@ -82,6 +83,8 @@ class World:
     """By pod name."""
     endpoints_since: dict[str, float] = field(default_factory=dict)
     """Pod name → since when its EndpointSlice lists it as ready."""
+    faults_at: list[float] = field(default_factory=list)
+    """When something broke; the operator may learn of it a little later."""
     _ready_since: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -107,6 +110,15 @@ class World:
             elif self.nodes[node].up:
                 self._run(name)
         self._publish()
+        self._collect_garbage()
+
+    def _collect_garbage(self) -> None:
+        """Pods that were created for a group after it was gone."""
+        owners = {group["metadata"]["uid"] for group in self.api.of_kind("ReplicaGroup")}
+        for pod in self.api.of_kind("Pod"):
+            if pod["metadata"]["ownerReferences"][0]["uid"] not in owners:
+                with self.api.by_others():
+                    self.api.delete("Pod", pod["metadata"]["name"])
 
     # -- scheduler -------------------------------------------------------------------------------------------
 
@@ -119,7 +131,7 @@ class World:
         for node, facts in self.nodes.items():
             used = sum(_gpus(other) for other in self.api.of_kind("Pod") if self._holds(other, node))
             if facts.up and used + need <= facts.gpus:
-                self.api.modify("Pod", name, lambda pod, node=node: _bind(pod, node, self.now))
+                self.api.modify("Pod", name, partial(_bind, node=node, now=self.now))
                 return
         message = f"0/{len(self.nodes)} nodes are available: {len(self.nodes)} Insufficient nvidia.com/gpu."
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
@@ -145,7 +157,9 @@ class World:
                 self.api.remove("Pod", name)
                 return
         self._crash_if_due(pod, engine)
-        self.api.modify("Pod", name, lambda pod: self._report(pod, engine))
+        ready, phase = engine.ready(self.now), pod["status"]["phase"]
+        if ready != _ready(pod) or (engine.exit_code is not None and phase == "Running"):
+            self.api.modify("Pod", name, lambda pod: self._report(pod, engine))
 
     def _start(self, name: str) -> None:
         pod = self.api.objects["Pod", name]
@@ -190,7 +204,8 @@ class World:
         service = self.api.get("Service", "pool")
         listed = {}
         for pod in self.api.of_kind("Pod"):
-            name, selector = pod["metadata"]["name"], (service or {}).get("spec", {}).get("selector", {"": ""})
+            name = pod["metadata"]["name"]
+            selector: dict[str, str] = service["spec"]["selector"] if service else {"": ""}
             selected = selector.items() <= pod["metadata"]["labels"].items()
             if selected and _ready(pod) and "deletionTimestamp" not in pod["metadata"]:
                 listed[name] = self._ready_since.get(name, self.now)
@@ -206,8 +221,10 @@ class World:
             owner = {"kind": "Service", "name": "pool", "uid": service["metadata"]["uid"], "controller": True}
             labels = {"headwater.dev/pool": "pool"}
             metadata = {"name": "pool-1", "ownerReferences": [owner], "labels": labels}
-            self.api.create({"kind": "EndpointSlice", "metadata": metadata, "endpoints": []})
-        self.api.modify("EndpointSlice", "pool-1", lambda item: item.update(endpoints=endpoints))
+            with self.api.by_others():
+                self.api.create({"kind": "EndpointSlice", "metadata": metadata, "endpoints": []})
+        if self.api.objects["EndpointSlice", "pool-1"]["endpoints"] != endpoints:
+            self.api.modify("EndpointSlice", "pool-1", lambda item: item.update(endpoints=endpoints))
 
     def served_pods(self) -> list[str]:
         """Pods that a request sent to the Service now may reach, and that answer it."""
@@ -224,7 +241,13 @@ class World:
 
     def kill(self, pod: str, code: int = 137) -> None:
         """The engine's process dies."""
+        self.faults_at.append(self.now)
         self.engines[pod].exit_code = code
+
+    def fail(self, pod: str) -> None:
+        """The engine's watchdog says that nothing moves any more."""
+        self.faults_at.append(self.now)
+        self.engines[pod].failed = True
 
     def stop_node(self, node: str) -> None:
         """Power cut: nothing on the node answers; the API server learns of it 40 s later."""
@@ -232,14 +255,27 @@ class World:
         for pod in self.api.of_kind("Pod"):
             if pod["spec"].get("nodeName") == node and pod["metadata"]["name"] in self.engines:
                 self.engines[pod["metadata"]["name"]].hung = True
+                self.faults_at.append(self.now)
+
+    def start_node(self, node: str) -> None:
+        """Power is back: what ran on the node is gone, and its pods are found dead."""
+        if self.nodes[node].up:
+            return
+        self.nodes[node].up = True
+        ready = {"type": "Ready", "status": "True"}
+        self.api.modify("Node", node, lambda item: item["status"].update(conditions=[ready]))
+        for pod in self.api.of_kind("Pod"):
+            if pod["spec"].get("nodeName") == node and pod["metadata"]["name"] in self.engines:
+                self.kill(pod["metadata"]["name"], 255)
 
     def _node_lost(self, node: str) -> None:
         lost = {"type": "Ready", "status": "Unknown"}
         self.api.modify("Node", node, lambda item: item["status"].update(conditions=[lost]))
         for pod in self.api.of_kind("Pod"):
             if pod["spec"].get("nodeName") == node and _ready(pod):
+                self.faults_at.append(self.now)
                 condition = {"type": "Ready", "status": "False"}
-                self.api.modify("Pod", pod["metadata"]["name"], lambda pod, c=condition: _set_condition(pod, c))
+                self.api.modify("Pod", pod["metadata"]["name"], partial(_set_condition, condition=condition))
 
 
 def _gpus(pod: dict[str, Any]) -> int:

@@ -31,9 +31,9 @@ class Step(IntEnum):
     PROMOTE = 2
     LABEL = 3
     DRAIN = 4
-    CREATE = 5
-    CREATE_POD = 6
-    DELETE = 7
+    DELETE = 5
+    CREATE = 6
+    CREATE_POD = 7
     UNDRAIN = 8
     START_DRAIN = 9
     CLEAN_UP = 10

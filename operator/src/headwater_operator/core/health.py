@@ -33,6 +33,7 @@ from headwater_operator.core.snapshot import GroupObservation, NodeObservation, 
 from headwater_operator.core.times import seconds_between
 
 _NODE_REASONS = frozenset({"NodeLost", "NodeShutdown", "Terminated"})
+_SIGNALS = {number.value: number.name for number in signal.Signals}
 _EVICTION_REASONS = frozenset({"Evicted", "Preempting", "DeletionByTaintManager", "UnexpectedAdmissionError"})
 
 
@@ -124,16 +125,9 @@ def describe_exit(pod: PodObservation) -> str:
     parts = [f"code {pod.exit_code}"]
     if pod.exit_reason not in (None, "", "Error", "Completed"):
         parts.append(str(pod.exit_reason))
-    if pod.exit_code > 128:
-        parts.append(_signal_name(pod.exit_code - 128))
+    if pod.exit_code - 128 in _SIGNALS:
+        parts.append(_SIGNALS[pod.exit_code - 128])
     return ", ".join(parts)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _detail(message: str, more: str | None) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from headwater_contracts.reasons import Role
+from headwater_contracts.reasons import ConditionType, Role
 from headwater_operator.core.actions import DeleteGroup, Plan, SetRole
-from headwater_operator.core.facts import leader_ready
+from headwater_operator.core.facts import leader_ready, routable
 from headwater_operator.core.health import Health
 from headwater_operator.core.pod_faults import Fault, group_fault, lasting_fault
 from headwater_operator.core.routes import serving
@@ -71,6 +71,15 @@ def view_pool(snapshot: PoolSnapshot, plan: Plan, settings: DecisionSettings, no
     def having(role: Role) -> tuple[GroupObservation, ...]:
         return tuple(group for group in staying if roles[group.name] is role)
 
+    def serves(group: GroupObservation) -> bool:
+        # What is not known keeps a pool ready, and never makes it so.
+        proven = was_ready or routable(group, snapshot) is True
+        return proven and serving(group, snapshot, settings, now)
+
+    was_ready = any(
+        item.get("type") == ConditionType.READY and item.get("status") == "True"
+        for item in snapshot.status.get("conditions") or ()
+    )
     health = classify_groups(snapshot, now)
     active, standby = having(Role.ACTIVE), having(Role.STANDBY)
     return PoolView(
@@ -83,6 +92,6 @@ def view_pool(snapshot: PoolSnapshot, plan: Plan, settings: DecisionSettings, no
         active=active,
         standby=standby,
         draining=having(Role.DRAINING),
-        serving=tuple(group for group in active if serving(group, snapshot, settings, now)),
+        serving=tuple(group for group in active if serves(group)),
         warm=tuple(group for group in standby if health[group.name].loaded and leader_ready(group)),
     )
