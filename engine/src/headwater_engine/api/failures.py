@@ -29,7 +29,8 @@ def described(error: Exception) -> tuple[int, dict[str, Any], Headers]:
     """Status, body and headers of an error before the first byte."""
     if isinstance(error, CallerError):
         body = error_body(error.public, "invalid_request_error", param=error.param, code=error.code)
-        return error.status, body, [(b"connection", b"close")] if error.status in (408, 413) else []
+        # After a 413 the connection stays: closing it under a client that still sends would cost it the answer.
+        return error.status, body, [(b"connection", b"close")] if error.status == 408 else []
     if isinstance(error, Unavailable):
         kind = "rate_limit_error" if error.status == 429 else "server_error"
         return (

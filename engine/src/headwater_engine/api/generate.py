@@ -90,7 +90,7 @@ class Endpoint:
         try:
             if job.stream:
                 error = await StreamWriter(
-                    exchange, generation, frames, inflight, serving.limits, serving.clock, self._others_progress
+                    exchange, generation, frames, inflight, serving.limits, serving.clock, self._all_scheduled
                 ).run()
             else:
                 await _answer(exchange, generation, frames, inflight)
@@ -100,11 +100,9 @@ class Endpoint:
         finally:
             self._note(exchange, job, generation, inflight, error)
 
-    def _others_progress(self) -> bool:
-        state = self.serving.backend.state()
+    def _all_scheduled(self) -> bool:
         # With nobody waiting, none can be a preempted one that waits for its turn.
-        recent = state.last_step_monotonic is not None
-        return recent and state.waiting == 0 and state.running - state.suspended > 0
+        return self.serving.backend.state().waiting == 0
 
     def _note(
         self, exchange: Exchange, job: Job, generation: Generation, inflight: InFlight, error: BaseException | None

@@ -167,7 +167,10 @@ def _check_nesting(data: bytes, body: Any) -> None:
 
 
 def _translated(error: ValidationError) -> CallerError:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    same_field = [each for each in errors if each["loc"][:1] == errors[0]["loc"][:1]]
+    # Each member of a union has its own complaint; the one that got furthest is the one that was meant.
+    first = max(same_field, key=lambda each: len(each["loc"]))
     param = _path(first["loc"])
     message = first["msg"].removeprefix("Value error, ")
     return CallerError(f"{param}: {_short(message)}" if param else _short(message), param=param, code="invalid_value")

@@ -44,7 +44,7 @@ class StreamWriter:
         inflight: InFlight,
         limits: StreamLimits,
         clock: Clock,
-        others_progress: Callable[[], bool],
+        all_scheduled: Callable[[], bool],
     ) -> None:
         self._exchange = exchange
         self._generation = generation
@@ -52,7 +52,7 @@ class StreamWriter:
         self._inflight = inflight
         self._limits = limits
         self._clock = clock
-        self._others_progress = others_progress
+        self._all_scheduled = all_scheduled
         self._last_write = clock.now()
         self._sending_since: float | None = None
         self._began = False
@@ -144,9 +144,10 @@ class StreamWriter:
             self._inflight.end(EndCause.CLIENT_STALLED)
 
     def _stalled(self, now: float) -> bool:
-        # Without its first token a stream may rightly wait; with all streams silent it is the watchdog's.
+        # Without its first token a stream may rightly wait. That the engine as a whole lives is the watchdog's
+        # business, and its verdict comes earlier.
         silent = now - self._generation.last_step
-        return self._inflight.started and silent >= self._limits.stream_stall and self._others_progress()
+        return self._inflight.started and silent >= self._limits.stream_stall and self._all_scheduled()
 
     async def _say(self, error: Exception) -> None:
         try:

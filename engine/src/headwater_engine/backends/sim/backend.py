@@ -231,7 +231,7 @@ class SimBackend:
             step=self._steps,
             running=len(running) + len(self._players),
             waiting=len(self._scheduler.waiting),
-            suspended=sum(1 for sequence in running if sequence.held()),
+            suspended=sum(1 for _, mailbox in self._sequences.values() if mailbox.full),
             kv_used_blocks=self._pool.used,
             kv_total_blocks=self._pool.total,
             kv_block_size_tokens=self._pool.block_size,
@@ -245,6 +245,8 @@ class SimBackend:
     def inject(self, body: Mapping[str, Any]) -> None:
         """Puts a fault in force, see ``faults``."""
         self._faults.apply(body)
+        # Its end may let requests go on.
+        self._wake.set()
 
     async def ping(self, deadline_seconds: float) -> None:
         """Answers unless dead, hung or deaf."""
