@@ -11,7 +11,7 @@ from e2e.cluster.requirements import require_programs
 
 SUITE = "bookworm"
 PACKAGES = (
-    "base-files", "base-passwd", "ca-certificates", "coreutils", "dash", "grep", "libc-bin", "libgomp1",
+    "base-files", "base-passwd", "ca-certificates", "coreutils", "dash", "findutils", "grep", "libc-bin", "libgomp1",
     "libnuma1", "libpython3-stdlib", "libstdc++6", "media-types", "netbase", "python3", "python3-minimal", "sed",
     "util-linux",  # vLLM asks lscpu for the cores it may use
 )  # fmt: skip

@@ -5,6 +5,7 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 INSTALLER = "images/install-dependencies.sh"
+METADATA = "images/write_metadata.py"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class ImageSpec:
 
     def context_files(self) -> list[Path]:
         """Every file of the build context, relative to the repository."""
-        files = [Path(p) for p in ("pyproject.toml", "uv.lock", *self.scripts)]
+        files = [Path(p) for p in ("pyproject.toml", "uv.lock", METADATA, *self.scripts)]
         for folder in self.code:
             found = (REPO / folder).rglob("*")
             files += [p.relative_to(REPO) for p in found if p.is_file() and "__pycache__" not in p.parts]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from e2e.cluster import build, oci
+from e2e.cluster.archive import write_archive
 from e2e.cluster.state import State
 from e2e.cluster.waiting import wait_for
 
@@ -124,24 +125,32 @@ def test_an_aggregated_api_is_served_with_the_callers_name(pair: State) -> None:
     assert ("admin", "system:masters") in served.callers
 
 
-def test_a_node_is_sent_only_the_blobs_that_it_lacks(pair: State, tmp_path: Path) -> None:
-    image = oci.read_image(build.pause_archive())
-    assert image
-    archive = thin_archive(image, tmp_path, "localhost/thin:1")
-    got = cluster("load", "--state", pair.dir, archive)
-    assert got.stdout.splitlines() == [f"node{i}: imported localhost/thin:1 (0 of 3 blobs)" for i in (1, 2)]
+def test_nodes_are_sent_what_they_lack_and_share_layers_with_the_folder_beside_the_archive(
+    pair: State, tmp_path: Path
+) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(build.PAUSE.path.read_bytes() + b"another layer than the pause image's")
+    program.chmod(0o755)
+    for name, lacking in (("localhost/thin:1", 3), ("localhost/thin:2", 0)):
+        archive = thin_archive(tmp_path, program, name)
+        got = cluster("load", "--state", pair.dir, archive)
+        assert got.stdout.splitlines() == [f"{n}: imported {name} ({lacking} of 3 blobs)" for n in ("node1", "node2")]
     again = cluster("load", "--state", pair.dir, archive)
-    assert again.stdout.splitlines() == [f"node{i}: has localhost/thin:1 already" for i in (1, 2)]
-    apply(pair, pod("thin", "localhost/thin:1"))
+    assert again.stdout.splitlines() == [f"{n}: has localhost/thin:2 already" for n in ("node1", "node2")]
+    layer = max((tmp_path / "rest").glob("blobs/sha256/*"), key=lambda path: path.stat().st_size)
+    assert layer.stat().st_nlink == 3, "the folder's own name, and one in each node"
+    apply(pair, pod("thin", "localhost/thin:2"))
     await_ready(pair, "thin")
 
 
-def thin_archive(image: oci.Image, directory: Path, name: str) -> Path:
-    """The same image under another name, all of whose blobs but the manifest are left to a folder beside it."""
-    with (directory / "whole.tar").open("wb") as whole:
-        image.write(whole, image.blobs)
+def thin_archive(directory: Path, program: Path, name: str) -> Path:
+    """An image that leaves all but its manifest to the folder `rest`."""
+    write_archive(directory / "whole.tar", name, program, user="65535")
     with tarfile.open(directory / "whole.tar") as tar:
-        tar.extractall(directory / "rest", filter="data")
+        if not (directory / "rest").exists():
+            tar.extractall(directory / "rest", filter="data")
+    image = oci.read_image(directory / "whole.tar")
+    assert image
     archive = directory / "thin.tar"
     with tarfile.open(archive, "w") as tar:
         oci.add_bytes(tar, "index.json", oci.index(name, image.descriptor, rest="rest"))
