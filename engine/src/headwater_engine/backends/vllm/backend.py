@@ -18,6 +18,7 @@ import structlog
 
 from headwater_engine.backends.vllm import private
 from headwater_engine.backends.vllm.config import base_environment, check_extra_arguments, plan_engine
+from headwater_engine.backends.vllm.machine import usable_cores
 from headwater_engine.backends.vllm.private import Delta, Engine
 from headwater_engine.backends.vllm.processes import Member, ProcessTree, rank_states
 from headwater_engine.backends.vllm.stats import Figures, Flight, count_waiting
@@ -82,7 +83,7 @@ class VllmBackend:
             private.check_version(version)
             _set_defaults(base_environment(self._settings))
             private.check_names(version)
-            plan = plan_engine(self._settings, cpu=private.is_cpu(), cores=len(os.sched_getaffinity(0)))
+            plan = plan_engine(self._settings, cpu=private.is_cpu(), cores=usable_cores())
             _set_defaults(plan.environment)
             for note in plan.notes:
                 self._log.info("adapted to CPU", note=note)
