@@ -153,8 +153,7 @@ class Engines:
         engine = self.world.engines.get(ip.removeprefix("ip-"))
         if engine is None or engine.hung or engine.exit_code is not None:
             raise errors.EngineUnreachable("no answer")
-        if engine.drain_deadline is None:
-            engine.drain_deadline = self.world.now + settle_seconds + timeout_seconds
+        engine.drain(self.world.now, settle_seconds, timeout_seconds)
 
     async def undrain(self, ip: str, token: str) -> None:
         engine = self.world.engines.get(ip.removeprefix("ip-"))

@@ -29,6 +29,8 @@ class RuleChecker:
         for write in sim.api.history[self._read :]:
             self._judge(sim, write)
         self._read = len(sim.api.history)
+        if not sim.world.faults_at and sim.by_hand is None:
+            assert not sim.world.dead_routes(), "nothing broke, and requests are lost"
 
     def _judge(self, sim: Simulation, write: Write) -> None:
         if write.kind == "InferencePool" and write.after:
@@ -100,7 +102,8 @@ class RuleChecker:
         if ready and not self._ready:
             served, wanted = sim.world.served_pods(), min(item[1] for item in self._wanted)
             known = len(served) + self._news(sim)
-            assert known >= wanted, f"Ready was said while only {served} answered through the Service"
+            slack = pool["spec"].get("rollout", {}).get("maxUnavailable", 0)
+            assert known >= wanted - slack, f"Ready was said while only {served} answered through the Service"
         self._ready = ready
         assert not (conditions["Stalled"]["status"] == conditions["Reconciling"]["status"] == "True")
         if ready:

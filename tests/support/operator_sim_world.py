@@ -13,6 +13,7 @@ from support.operator_sim_api import SimApi
 PULL_SECONDS = 1.0
 ENDPOINT_LAG_SECONDS = 0.5
 PROXY_LAG_SECONDS = 1.0
+SETTLE_SECONDS = 5.0
 
 
 @dataclass
@@ -28,6 +29,7 @@ class SimEngine:
     hung: bool = False
     failed: bool = False
     drain_deadline: float | None = None
+    settle_until: float = 0.0
     step: int = 0
 
     def loaded(self, now: float) -> bool:
@@ -36,6 +38,17 @@ class SimEngine:
     def ready(self, now: float) -> bool:
         """What ``/readyz`` says."""
         return self.exit_code is None and self.loaded(now) and not self.failed and self.drain_deadline is None
+
+    def admits(self, now: float) -> bool:
+        """A request that arrives now is answered: for a while after a drain began, still."""
+        works = self.exit_code is None and self.loaded(now) and not self.failed and not self.hung
+        return works and (self.drain_deadline is None or now < self.settle_until)
+
+    def drain(self, now: float, settle_seconds: float, timeout_seconds: float) -> None:
+        """Begins a drain, once."""
+        if self.drain_deadline is None:
+            self.settle_until = now + settle_seconds
+            self.drain_deadline = self.settle_until + timeout_seconds
 
     def state(self, now: float) -> EngineState | None:
         """What ``/admin/state`` says; None is no answer."""
@@ -54,8 +67,8 @@ class SimEngine:
             waiting=0,
             healthy=None if phase is EnginePhase.LOADING else not self.failed,
             failure_reason="ForwardProgressStopped" if self.failed else None,
-            admitting=self.ready(now),
-            drained=draining and (running == 0 or now >= (self.drain_deadline or 0)),
+            admitting=self.admits(now),
+            drained=draining and now >= self.settle_until and (running == 0 or now >= (self.drain_deadline or 0)),
             kv_used_blocks=running * 10,
             kv_total_blocks=1000,
             ranks=(RankState(0, alive=True),),
@@ -81,11 +94,13 @@ class World:
     missing_images: set[str] = field(default_factory=set)
     engines: dict[str, SimEngine] = field(default_factory=dict)
     """By pod name."""
-    endpoints_since: dict[str, float] = field(default_factory=dict)
-    """Pod name → since when its EndpointSlice lists it as ready."""
+    proxied: set[str] = field(default_factory=set)
+    """Pods that kube-proxy sends requests to."""
     faults_at: list[float] = field(default_factory=list)
     """When something broke; the operator may learn of it a little later."""
     _ready_since: dict[str, float] = field(default_factory=dict)
+    _slice: tuple[str, ...] = ()
+    _slices: list[tuple[float, tuple[str, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for name in self.nodes:
@@ -149,10 +164,9 @@ class World:
             return
         if "deletionTimestamp" in pod["metadata"]:
             grace = pod["spec"]["terminationGracePeriodSeconds"]
-            if engine.drain_deadline is None:
-                engine.drain_deadline = self.now + grace
-            idle = not any(end > self.now for end in engine.streams)
-            if idle or engine.exit_code is not None or self.now >= engine.drain_deadline:
+            engine.drain(self.now, SETTLE_SECONDS, grace - SETTLE_SECONDS)
+            idle = self.now >= engine.settle_until and not any(end > self.now for end in engine.streams)
+            if idle or engine.exit_code is not None or self.now >= (engine.drain_deadline or 0.0):
                 self.engines.pop(name)
                 self.api.remove("Pod", name)
                 return
@@ -192,8 +206,8 @@ class World:
         else:
             status["phase"] = "Running"
             state = {"running": {"startedAt": started}}
-        previous = next(iter(status.get("containerStatuses", [{}])), {}).get("state", {})
-        if previous.keys() != state.keys():
+        before: list[dict[str, Any]] = status.get("containerStatuses") or [{"state": {}}]
+        if before[0]["state"].keys() != state.keys():
             _container(pod, state)
         status["podIP"] = f"ip-{pod['metadata']['name']}"
         _set_condition(pod, {"type": "Ready", "status": "True" if engine.ready(self.now) else "False"})
@@ -202,40 +216,39 @@ class World:
 
     def _publish(self) -> None:
         service = self.api.get("Service", "pool")
-        listed = {}
+        listed: dict[str, float] = {}
         for pod in self.api.of_kind("Pod"):
             name = pod["metadata"]["name"]
-            selector: dict[str, str] = service["spec"]["selector"] if service else {"": ""}
-            selected = selector.items() <= pod["metadata"]["labels"].items()
+            selector: dict[str, str] = service["spec"]["selector"] if service is not None else {"none": ""}
+            labels: dict[str, str] = pod["metadata"]["labels"]
+            selected = selector.items() <= labels.items()
             if selected and _ready(pod) and "deletionTimestamp" not in pod["metadata"]:
                 listed[name] = self._ready_since.get(name, self.now)
         self._ready_since = listed
-        ready = {name for name, since in listed.items() if self.now - since >= ENDPOINT_LAG_SECONDS}
-        self.endpoints_since = {name: self.endpoints_since.get(name, self.now) for name in ready}
-        if service is None:
-            return
-        endpoints = [
-            {"conditions": {"ready": True}, "targetRef": {"kind": "Pod", "name": name}} for name in sorted(ready)
-        ]
+        ready = tuple(sorted(name for name, since in listed.items() if self.now - since >= ENDPOINT_LAG_SECONDS))
+        if service is not None and ready != self._slice:
+            self._slice = ready
+            self._slices.append((self.now, ready))
+            self._write_slice(service, ready)
+        while self._slices and self.now - self._slices[0][0] >= PROXY_LAG_SECONDS:
+            self.proxied = set(self._slices.pop(0)[1])
+
+    def _write_slice(self, service: dict[str, Any], ready: tuple[str, ...]) -> None:
+        endpoints = [{"conditions": {"ready": True}, "targetRef": {"kind": "Pod", "name": name}} for name in ready]
         if ("EndpointSlice", "pool-1") not in self.api.objects:
             owner = {"kind": "Service", "name": "pool", "uid": service["metadata"]["uid"], "controller": True}
-            labels = {"headwater.dev/pool": "pool"}
-            metadata = {"name": "pool-1", "ownerReferences": [owner], "labels": labels}
+            metadata = {"name": "pool-1", "ownerReferences": [owner], "labels": {"headwater.dev/pool": "pool"}}
             with self.api.by_others():
                 self.api.create({"kind": "EndpointSlice", "metadata": metadata, "endpoints": []})
-        if self.api.objects["EndpointSlice", "pool-1"]["endpoints"] != endpoints:
-            self.api.modify("EndpointSlice", "pool-1", lambda item: item.update(endpoints=endpoints))
+        self.api.modify("EndpointSlice", "pool-1", lambda item: item.update(endpoints=endpoints))
 
     def served_pods(self) -> list[str]:
         """Pods that a request sent to the Service now may reach, and that answer it."""
-        return [
-            name
-            for name, since in self.endpoints_since.items()
-            if self.now - since >= PROXY_LAG_SECONDS
-            and name in self.engines
-            and self.engines[name].ready(self.now)
-            and not self.engines[name].hung
-        ]
+        return sorted(name for name in self.proxied if name in self.engines and self.engines[name].admits(self.now))
+
+    def dead_routes(self) -> list[str]:
+        """Pods that a request sent to the Service now may reach, and that do not answer it."""
+        return sorted(self.proxied - set(self.served_pods()))
 
     # -- faults ----------------------------------------------------------------------------------------------
 

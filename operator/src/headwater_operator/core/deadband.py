@@ -79,7 +79,8 @@ def _figures(value: Mapping[str, Any], path: str = "") -> dict[str, float | None
     for key, item in value.items():
         below = f"{path}.{key}"
         if key in _FIGURES:
-            found[below] = _number(item)
+            # That no group reports is not a figure but the lack of all figures.
+            found[below] = None if key == "groupsReporting" and item == 0 else _number(item)
         elif isinstance(item, Mapping):
             found |= _figures(item, below)
     return found

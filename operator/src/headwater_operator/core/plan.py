@@ -6,7 +6,8 @@
 3. A rollout has at most one voluntary removal in flight.
 4. An active group is never deleted; a standby only while no stream is known to run on it; a draining one only
    after its drain.
-5. No promotion beyond the desired number, and none of a group that has not loaded.
+5. No promotion beyond the desired number (a rollout: one more, until the old one drains), and none of a group
+   that has not loaded.
 6. One group gets at most one new role, and nothing after its deletion.
 7. Under a problem of the spec nothing of the refused revision is created.
 """
@@ -109,8 +110,9 @@ def _deletions(facts: _Facts) -> Iterator[str]:
 def _promotions(facts: _Facts) -> Iterator[str]:
     promoted = [a.group for a in facts.roles if a.role is Role.ACTIVE]
     active = sum(role is Role.ACTIVE for role in facts.after.values())
-    if promoted and active > facts.plan.desired_active:
-        yield f"rule 5: promotes to {active} active groups, {facts.plan.desired_active} are wanted"
+    limit = facts.plan.desired_active + (1 if facts.plan.rolling else 0)
+    if promoted and active > limit:
+        yield f"rule 5: promotes to {active} active groups, {limit} are allowed"
     for name in promoted:
         if not was_loaded(facts.groups[name]):
             yield f"rule 5: promotes {name}, which has not loaded"

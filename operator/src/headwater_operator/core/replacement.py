@@ -4,7 +4,8 @@
 |--------------------------------------------|-------------------------------------------------------------------|
 | active or standby group unhealthy          | quarantined at once                                               |
 | fewer active than wanted                   | promote, in the order of ``_promotion_order``; else wait for one  |
-| more active than wanted                    | drain all surplus at once, in the order of ``victim_order``       |
+| more active than wanted                    | drain all surplus at once, in the order of ``victim_order``, as   |
+|                                            | far as enough others already serve                                |
 
 Unknown is not unhealthy: such a group keeps its role, and is neither promoted before others nor drained first.
 """
@@ -19,6 +20,7 @@ from headwater_operator.core.actions import CancelDrain
 from headwater_operator.core.draft import Draft, Member, Step
 from headwater_operator.core.facts import fresh_state
 from headwater_operator.core.health import Verdict
+from headwater_operator.core.routes import serving
 
 
 def plan_replacement(draft: Draft) -> None:
@@ -74,7 +76,9 @@ def _next_promotion(draft: Draft, vacancy: Member | None) -> Member | None:
     revision = vacancy.group.revision if vacancy else (draft.target.revision if draft.target else None)
     cordoned = {node.name for node in draft.snapshot.nodes if node.unschedulable}
     candidates = [member for member in draft.having(Role.STANDBY) if member.promotable and not member.changed]
-    candidates += [member for member in draft.having(Role.DRAINING) if _can_return(draft, member)]
+    # An old group that drains makes room for a new one: only a failure brings it back, else it would go for ever.
+    returning = [m for m in draft.having(Role.DRAINING) if vacancy is not None or not draft.is_old(m)]
+    candidates += [member for member in returning if _can_return(draft, member)]
     candidates.sort(key=lambda member: _promotion_order(draft, member, revision, cordoned, bool(vacancy)))
     return candidates[0] if candidates else None
 
@@ -138,10 +142,22 @@ def retire(draft: Draft, member: Member, reason: Reason, message: str) -> None:
 
 
 def _drain_surplus(draft: Draft) -> None:
+    """All surplus at once, but never at the price of a group that serves while its successor does not yet."""
     active = [member for member in draft.having(Role.ACTIVE) if not member.changed]
     surplus = len(draft.having(Role.ACTIVE)) - draft.desired_active
-    if surplus <= 0:
-        return
-    reason = Reason.SUSPENDED if draft.snapshot.spec.suspend else Reason.SCALED_DOWN
-    for member in sorted(active, key=lambda member: victim_order(draft, member))[:surplus]:
-        drain(draft, member, reason, f"{draft.desired_active} active groups are wanted")
+    left = sum(serves(draft, member) for member in active)
+    floor = min(left, draft.desired_active - draft.snapshot.spec.rollout.max_unavailable)
+    for member in sorted(active, key=lambda member: victim_order(draft, member))[: max(0, surplus)]:
+        left -= serves(draft, member)
+        if left < floor:
+            return
+        if draft.is_old(member) and surplus == 1 and not draft.having(Role.DRAINING):
+            drain(draft, member, Reason.RETIRED, "its revision is being replaced")
+        else:
+            reason = Reason.SUSPENDED if draft.snapshot.spec.suspend else Reason.SCALED_DOWN
+            drain(draft, member, reason, f"{draft.desired_active} active groups are wanted")
+
+
+def serves(draft: Draft, member: Member) -> bool:
+    """Requests to the Service reach it, everywhere."""
+    return serving(member.group, draft.snapshot, draft.settings, draft.now)

@@ -3,7 +3,8 @@
 | observed                                                   | step                                              |
 |------------------------------------------------------------|---------------------------------------------------|
 | standby of an old revision that never loaded               | delete it: its place goes to the new revision     |
-| new standby loaded, old active left, nothing draining      | promote the new one, drain one old                |
+| new standby loaded, old active left, nothing draining      | promote the new one                               |
+| more active than wanted, all of them serving               | drain one old (stage replacement)                 |
 | all active new, more loaded standbys than wanted           | delete one old standby                            |
 | old groups left, room within maxSurge                      | create a standby of the new revision              |
 | no room (maxSurge 0, or the new pod fits on no node)       | delete one old standby, else drain one old active |
@@ -19,7 +20,7 @@ from __future__ import annotations
 from headwater_contracts.reasons import Reason, Role
 from headwater_operator.core.crashloop import create_within_budget
 from headwater_operator.core.draft import Draft, Member, Step
-from headwater_operator.core.replacement import drain, retire, victim_order
+from headwater_operator.core.replacement import drain, retire, serves, victim_order
 
 
 def rolling(draft: Draft) -> bool:
@@ -68,16 +69,17 @@ def _new_standbys(draft: Draft) -> list[Member]:
 
 
 def _exchange_active(draft: Draft) -> bool:
-    """At most one voluntary removal is in flight, so a bad step costs one group."""
+    """At most one voluntary removal is in flight, so a bad step costs one group. The old group drains only when the
+    new one serves: Ready by the kubelet is not yet in the Service."""
     old = _old_active(draft)
     ready = [member for member in _new_standbys(draft) if member.promotable and not member.changed]
-    if not old or not ready or draft.having(Role.DRAINING) or draft.unmet:
+    balanced = len(draft.having(Role.ACTIVE)) == draft.desired_active
+    if not old or not ready or draft.having(Role.DRAINING) or not balanced:
         return False
-    chosen, victim = ready[0], old[0]
-    message = f"group {chosen.name} of the new revision is loaded and takes the place of {victim.name}"
+    chosen = ready[0]
+    message = f"group {chosen.name} of the new revision is loaded and takes the place of {old[0].name}"
     draft.set_role(Step.PROMOTE, chosen, Role.ACTIVE, Reason.PROMOTED, message)
     draft.note(Reason.PROMOTED, message, cause=Reason.ROLLOUT_STARTED)
-    drain(draft, victim, Reason.RETIRED, "its revision is being replaced")
     return True
 
 
@@ -104,9 +106,8 @@ def _make_room(draft: Draft) -> None:
         retire(draft, old[-1], Reason.RETIRED, f"standby group {old[-1].name} makes room for the new revision")
         return
     active = _old_active(draft)
-    ready = sum(member.promotable for member in draft.having(Role.ACTIVE))
-    allowed = draft.desired_active - draft.snapshot.spec.rollout.max_unavailable
-    if active and ready - active[0].promotable >= allowed:
+    left = sum(serves(draft, member) for member in draft.having(Role.ACTIVE) if member not in active[:1])
+    if active and left >= draft.desired_active - draft.snapshot.spec.rollout.max_unavailable:
         drain(draft, active[0], Reason.RETIRED, "it makes room for the new revision")
 
 
