@@ -47,6 +47,16 @@ class Display:
             raise
         self._end(step, "[green]✓[/]")
 
+    @contextmanager
+    def timed(self, title: str) -> Iterator[None]:
+        """Times a step that writes to the terminal by itself."""
+        step = Step(title, time.monotonic())
+        self.steps.append(step)
+        try:
+            yield
+        finally:
+            step.seconds = time.monotonic() - step.began
+
     def log(self, line: str) -> None:
         """Adds a line to what the step says; the last few stay in view."""
         self.show(*self._lines[-KEPT_LINES + 1 :], line)

@@ -126,7 +126,7 @@ def _observe(kubectl: Kubectl, name: str, display: Display) -> Object | None:
 def _ask(settings: Settings, display: Display, kubectl: Kubectl, pool: Object) -> Outcome:
     name, model, console = pool["metadata"]["name"], pool["spec"]["model"]["name"], display.console
     console.print(f"\n[bold]> {settings.question}[/]", highlight=False)
-    with reach_service(kubectl, name) as url:
+    with display.timed("Question"), reach_service(kubectl, name) as url:
         options = ChatOptions(url, model, max_tokens=64, temperature=0.0, use_proxy=False)
         try:
             got = asyncio.run(answer(options, (user(settings.question),), sys.stdout, time.monotonic))

@@ -45,8 +45,9 @@ def pod_line(pod: Object) -> str:
 
 
 def event_lines(events: Sequence[Object], count: int = EVENTS_SHOWN) -> list[str]:
-    """The newest events, oldest of them first."""
-    newest = sorted(events, key=_event_time)[-count:]
+    """The newest events, oldest of them first. A startup probe that fails is how every engine looks until it is loaded."""
+    shown = [event for event in events if not str(event.get("message")).startswith("Startup probe failed")]
+    newest = sorted(shown, key=_event_time)[-count:]
     return [
         f"{event.get('reason', '')}: {_one_line(event.get('message') or event.get('note') or '')}" for event in newest
     ]

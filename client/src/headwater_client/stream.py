@@ -66,6 +66,7 @@ async def open_client(
     ``silence_seconds``: how long a response may go without a byte; None waits for ever.
     ``use_proxy``: whether the proxy variables of the environment count.
     """
+    _load_transport()
     timeout = httpx.Timeout(silence_seconds, connect=CONNECT_TIMEOUT_SECONDS, pool=None)
     limits = httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
     auth = {"authorization": f"Bearer {api_key}"} if api_key else {}
@@ -73,6 +74,14 @@ async def open_client(
         base_url=base_url(url), timeout=timeout, limits=limits, headers=auth, trust_env=use_proxy
     ) as client:
         yield client
+
+
+def _load_transport() -> None:
+    # httpx imports the modules beneath it at the first connection, and the first TTFT would hold that time.
+    import anyio
+    from anyio.streams import tls
+
+    _ = (anyio.get_cancelled_exc_class(), anyio.connect_tcp, anyio.move_on_after, anyio.create_task_group, tls)
 
 
 def base_url(url: str) -> str:

@@ -80,6 +80,12 @@ def test_the_newest_events_are_shown_whatever_api_wrote_them() -> None:
     assert view.event_lines(events) == ["B: b", "C: c", "D: d d"]
 
 
+def test_startup_probes_that_fail_are_not_shown() -> None:
+    failed = {"metadata": {}, "lastTimestamp": "9", "reason": "Unhealthy", "message": "Startup probe failed: 503"}
+    assert view.event_lines([failed]) == []
+    assert view.event_lines([{**failed, "message": "Readiness probe failed: 503"}]) != []
+
+
 def test_a_stalled_pool_says_what_a_person_must_do() -> None:
     assert view.stalled(_pool(_condition("Stalled", "True", "ImageNotAllowed", "use another"))) == (
         "ImageNotAllowed: use another"
