@@ -45,7 +45,7 @@ def pod_line(pod: Object) -> str:
 
 
 def event_lines(events: Sequence[Object], count: int = EVENTS_SHOWN) -> list[str]:
-    """The newest events, oldest of them first. A startup probe that fails is how every engine looks until it is loaded."""
+    """The newest events, oldest of them first. Every engine fails its startup probe until it is loaded: not shown."""
     shown = [event for event in events if not str(event.get("message")).startswith("Startup probe failed")]
     newest = sorted(shown, key=_event_time)[-count:]
     return [

@@ -24,7 +24,7 @@ def reach_service(kubectl: Kubectl, name: str) -> Iterator[str]:
         raise KubectlError(["kubectl", "get", "service", name], "there is no such Service")
     address, port = service["spec"]["clusterIP"], service["spec"]["ports"][0]["port"]
     if _answers(address, port):
-        yield f"http://{address}:{port}"
+        yield f"http://{address}" if port == 80 else f"http://{address}:{port}"
         return
     with _port_forward(kubectl, name, port) as url:
         yield url
