@@ -112,10 +112,9 @@ class Watchdog:
         try:
             async with asyncio.timeout(self._rules.interval):
                 await attempt
-        except BackendDead as error:
-            self._dead = error
-        except Exception:  # noqa: BLE001 - whatever goes wrong with a test is a miss, and misses are counted
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong with a test is a miss
+            if isinstance(error, BackendDead):
+                self._dead = error
             await self._clock.sleep(max(0.0, begun + self._rules.interval - self._clock.now()))
-        else:
-            return True
-        return False
+            return False
+        return True
