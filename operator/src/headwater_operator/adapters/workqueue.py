@@ -30,7 +30,7 @@ class WorkQueue(Generic[K]):
         self._again: dict[K, float] = {}
         self._delays: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
-        self._wakeups: set[asyncio.Future[None]] = set()
+        self._wakeups: dict[asyncio.Future[None], None] = {}
         self._jitter = jitter
 
     def add(self, key: K) -> None:
@@ -71,11 +71,15 @@ class WorkQueue(Generic[K]):
         """Waits for a key and marks it as running; ``done`` must follow."""
         while not self._queued:
             wakeup = asyncio.get_running_loop().create_future()
-            self._wakeups.add(wakeup)
+            self._wakeups[wakeup] = None
             try:
                 await wakeup
+            except asyncio.CancelledError:
+                if wakeup.done() and not wakeup.cancelled():
+                    self._wake_one()  # the wake-up was for a key, not for this worker: pass it on
+                raise
             finally:
-                self._wakeups.discard(wakeup)
+                self._wakeups.pop(wakeup, None)
         key, since = self._queued.popitem(last=False)
         self._running[key] = since
         return key
