@@ -190,11 +190,13 @@ def mapped_segments(pid: int) -> set[str]:
 
 
 def _remove_segment(name: str) -> None:
-    # Through multiprocessing, whose tracker would else report what it made and cannot find.
-    with contextlib.suppress(OSError, ValueError):
-        segment = SharedMemory(name)
-        segment.close()
-        segment.unlink()
+    # What multiprocessing made goes through it, for its tracker would else report that it cannot find it. The
+    # tracker chokes on other names, for vLLM's own hold colons.
+    if name.startswith("psm_"):
+        with contextlib.suppress(OSError, ValueError):
+            segment = SharedMemory(name)
+            segment.close()
+            segment.unlink()
     with contextlib.suppress(OSError):
         Path(SHARED_MEMORY, name).unlink()
 
