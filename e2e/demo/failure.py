@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+
 from e2e.cluster.errors import ClusterError
 from e2e.kit.install import InstallError
 from e2e.kit.kubectl import Kubectl, KubectlError
 from e2e.kit.pools import SYSTEM_NAMESPACE
 
 LOG_TAIL = "--tail=25"
+KEPT_LINES = 30
 
 
 class DemoError(Exception):
@@ -27,7 +30,7 @@ def explain(error: Exception) -> DemoError | None:
             return DemoError(str(error), "Repair that and run the demo again; what is built stays built.")
         case InstallError():
             return DemoError(str(error), "The end of its output is above. Run the demo again to go on.", error.details)
-        case KubectlError():
+        case KubectlError() | subprocess.TimeoutExpired():
             return DemoError(str(error), "Is the cluster up? `python3 -m e2e.cluster status` lists its processes.")
     return None
 
@@ -58,10 +61,11 @@ def pool_details(kubectl: Kubectl, pool: str) -> str:
 
 
 def _sections(kubectl: Kubectl, *commands: tuple[str, ...]) -> str:
-    """Output of each command under its own line; one that fails says why."""
+    """The end of each command's output under its own line; one that fails says why."""
     parts = []
     for command in commands:
         done = kubectl.attempt(*command)
         scope = f"-n {kubectl.namespace} " if kubectl.namespace else ""
-        parts.append(f"$ kubectl {scope}{' '.join(command)}\n{(done.stdout or done.stderr).rstrip()}")
+        lines = (done.stdout or done.stderr).splitlines()[-KEPT_LINES:]
+        parts.append("\n".join([f"$ kubectl {scope}{' '.join(command)}", *lines]))
     return "\n".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from e2e.demo.display import Display
 from e2e.demo.failure import DemoError, operator_details, pool_details
 from e2e.demo.settings import Settings
 from e2e.kit import install
-from e2e.kit.kubectl import Kubectl, Object, is_true
+from e2e.kit.kubectl import Kubectl, KubectlError, Object, condition, is_true
 from e2e.kit.pools import SYSTEM_NAMESPACE
 from e2e.kit.reach import reach_service
 from e2e.kit.wait import WaitTimeoutError, wait_until
@@ -107,20 +108,31 @@ def _pool(settings: Settings, display: Display, kubectl: Kubectl, pool: Object) 
         try:
             wait_until(ready, timeout=settings.backend.ready_seconds, what="Ready pool", interval=POLL_SECONDS)
         except WaitTimeoutError as error:
+            why = (condition(kubectl.get("ipool", name), "Ready") or {}).get("message", "the operator is silent")
             remedy = "The pool's conditions, its pods' logs and the operator's are above."
-            raise DemoError(str(error), remedy, pool_details(kubectl, name)) from error
+            raise DemoError(f"{error}: {why}", remedy, pool_details(kubectl, name)) from error
 
 
 def _observe(kubectl: Kubectl, name: str, display: Display) -> Object | None:
-    """Shows the pool, its pods and the newest events; the pool."""
+    """Shows the pool, its pods and the newest events; the pool, or None while it cannot be read."""
     seen: dict[str, list[Any]] = {"InferencePool": [], "Pod": [], "Event": []}
-    for item in kubectl.list("ipool,pods,events"):
-        seen[item["kind"]].append(item)
+    try:
+        for item in kubectl.list("ipool,pods,events"):
+            seen[item["kind"]].append(item)
+    except (KubectlError, subprocess.TimeoutExpired) as error:  # a busy machine: the next look may succeed
+        display.show(str(error))
+        return None
     found = next((pool for pool in seen["InferencePool"] if pool["metadata"]["name"] == name), None)
     if found is not None:
         pods = [p for p in seen["Pod"] if p["metadata"].get("labels", {}).get("headwater.dev/pool") == name]
-        display.show(*view.pool_lines(found), *map(view.pod_line, pods), *view.event_lines(seen["Event"]))
+        events = [event for event in seen["Event"] if _is_about(event, name)]
+        display.show(*view.pool_lines(found), *map(view.pod_line, pods), *view.event_lines(events))
     return found
+
+
+def _is_about(event: Object, pool: str) -> bool:
+    name = event["involvedObject"].get("name", "")
+    return bool(name == pool or name.startswith(f"{pool}-"))  # groups and pods are named after their pool
 
 
 def _ask(settings: Settings, display: Display, kubectl: Kubectl, pool: Object) -> Outcome:
@@ -133,6 +145,6 @@ def _ask(settings: Settings, display: Display, kubectl: Kubectl, pool: Object) -
         except RequestError as error:
             what = describe(error.failure, url)
             raise DemoError(what, "The engine's log is above.", pool_details(kubectl, name)) from error
-    for line in ("", f"streamed through the Service {name} ({url})", stats_line(got.record), settings.backend.warning):
-        console.print(f"  {line}", highlight=False, soft_wrap=True)
+    facts = (f"streamed through the Service {name} ({url})", stats_line(got.record), settings.backend.warning)
+    console.print("\n" + "\n".join(f"  {fact}" for fact in facts if fact), highlight=False, soft_wrap=True)
     return Outcome(kubectl, name, model, url)
