@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import IO
 
 from e2e.cluster.errors import ClusterError
 
@@ -23,13 +24,13 @@ def docker_answers() -> bool:
     return bool(find("docker") and run("docker", "info", "--format", "{{.ID}}", check=False).strip())
 
 
-def run(*argv: object, check: bool = True, cwd: Path | None = None) -> str:
+def run(*argv: object, check: bool = True, cwd: Path | None = None, stdin: IO[bytes] | None = None) -> str:
     """The program's standard output; a failure is a ClusterError with what it printed, unless `check` is off."""
     command = [str(a) for a in argv]
     program = find(command[0])
     if program is None:
         raise ClusterError(f"cannot find the program {command[0]}")
-    done = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=False, cwd=cwd)
+    done = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=False, cwd=cwd, stdin=stdin)
     if check and done.returncode:
         raise ClusterError(f"`{' '.join(command)}` failed: {(done.stderr or done.stdout).strip()}")
     return done.stdout

@@ -46,8 +46,12 @@ def _load(state: State, archive: Path, image: Image | None, node: str) -> str:
         return f"has {image.name} already"
     present = set(run(*CTR, "content", "ls", "--quiet", cwd=home).split())
     needed = [digest for digest in image.blobs if digest not in present]
-    _lend(home, image, needed)
-    _stream(home, image, needed)
+    lent = _lend(home, image, needed)
+    try:
+        _stream(home, image, [digest for digest in needed if digest not in lent])
+    except ClusterError:
+        # Until an image holds them, containerd may collect lent blobs as garbage.
+        _stream(home, image, needed)
     return f"imported {image.name} ({len(needed)} of {len(image.blobs)} blobs)"
 
 
@@ -56,17 +60,26 @@ def _has(home: Path, image: Image) -> bool:
     return any(line.split()[0] == image.name and image.digest in line.split() for line in lines if line.strip())
 
 
-def _lend(home: Path, image: Image, blobs: list[str]) -> None:
-    """Link blobs into the node's store, so that containerd finds them there instead of writing them again.
+def _lend(home: Path, image: Image, blobs: list[str]) -> set[str]:
+    """Link blobs from beside the archive into the node's store, and make them known there; returns which.
 
-    A layer may have gigabytes. Where the store is on another filesystem, containerd takes them from the stream.
+    A layer may have gigabytes: this way containerd neither reads nor writes it once more. It takes a blob whose digest
+    and size it finds in its store as written. Where the store is on another filesystem, nothing is lent.
     """
+    lent = set()
     for digest in blobs if image.rest else ():
         source, target = Path(image.rest or "", blob_path(digest)), home / CONTENT / blob_path(digest)
-        if source.exists() and not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(OSError):
+        try:
+            if not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
                 target.hardlink_to(source)
+        except OSError:
+            continue
+        expected = ("--expected-digest", digest, "--expected-size", source.stat().st_size)
+        with source.open("rb") as blob:
+            run(*CTR, "content", "ingest", *expected, f"headwater-{digest}", cwd=home, stdin=blob)
+        lent.add(digest)
+    return lent
 
 
 def _stream(home: Path, image: Image, blobs: list[str]) -> None:

@@ -21,6 +21,14 @@ from images.builder.store import Store
 
 PROGRAMS = {"buildah": "buildah", "uv": "uv"}
 LINES_OF_A_FAILURE = 25
+# Without skip_mount_home the store stays mounted upon itself after each build.
+STORAGE = """[storage]
+driver = "overlay"
+graphroot = "{0}/storage"
+runroot = "{0}/run"
+[storage.options.overlay]
+skip_mount_home = "true"
+"""
 
 Progress = Callable[[str], None]
 
@@ -70,6 +78,7 @@ class Buildah:
             with tempfile.TemporaryDirectory(dir=self._scratch) as directory:
                 write_base_context(Path(directory))
                 self._run("bud", *self._policy, "--tag", tag, directory)
+            self._forget_others(tag)
         return tag
 
     def _uv(self) -> str:
@@ -81,12 +90,17 @@ class Buildah:
                 shutil.copy(program, Path(directory, "uv"))
                 Path(directory, "Dockerfile").write_text("FROM scratch\nCOPY uv /uv\n")
                 self._run("bud", *self._policy, "--tag", tag, directory)
+            self._forget_others(tag)
         return tag
 
     def _bud(self, spec: ImageSpec, target: str, tag: str, directory: Path, *flags: str) -> None:
         fixed = ["--pull-never", "--network", "host", "--build-arg", f"BASE_IMAGE={self._base()}", *certificates()]
         what = ["--file", str(REPO / spec.dockerfile), "--target", target, "--tag", tag]
-        self._run("bud", *self._policy, *fixed, *what, *flags, str(directory))
+        try:
+            self._run("bud", *self._policy, *fixed, *what, *flags, str(directory))
+        finally:
+            # A stage that was only mounted from stays behind, mounted.
+            self._run("rm", "--all")
 
     def _layers(self, tag: str) -> set[str]:
         described = json.loads(self._run("inspect", "--type", "image", tag))
@@ -133,8 +147,7 @@ class Buildah:
             raise ClusterError("building images without Docker needs root")
         require_programs(PROGRAMS)
         self._scratch.mkdir(parents=True, exist_ok=True)
-        paths = f'graphroot = "{self.store.dir}/storage"\nrunroot = "{self.store.dir}/run"\n'
-        (self.store.dir / "storage.conf").write_text(f'[storage]\ndriver = "overlay"\n{paths}')
+        (self.store.dir / "storage.conf").write_text(STORAGE.format(self.store.dir))
         (self.store.dir / "registries.conf").write_text("")
         (self.store.dir / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
 
