@@ -11,9 +11,10 @@ import uvloop
 from pydantic import ValidationError
 
 from headwater_engine.adapters.logs import configure_logs
-from headwater_engine.adapters.process import write_last_words
+from headwater_engine.adapters.process import installed_version, write_last_words
 from headwater_engine.app import serve
-from headwater_engine.engine import EXIT_OK
+from headwater_engine.backends.factory import create_backend
+from headwater_engine.engine import EXIT_FAILED, EXIT_OK
 from headwater_engine.settings import EngineSettings
 
 _EXIT_USAGE = 64
@@ -27,9 +28,15 @@ def main() -> int:
         return _misconfigured(error)
     configure_logs(settings.log_level, group=settings.group)
     try:
-        return uvloop.run(serve(settings))
+        # Before the loop starts: both read files.
+        backend, version = create_backend(settings), installed_version()
+        return uvloop.run(serve(settings, backend, version))
     except ValueError as error:
         return _misconfigured(error)
+    except Exception as error:  # noqa: BLE001 - the last stop: an exit code and a reason, whatever it was
+        structlog.get_logger("headwater.engine").error("crashed", exc_info=error)
+        write_last_words(f"crashed: {error!r}")
+        return EXIT_FAILED
 
 
 def _misconfigured(error: ValueError) -> int:

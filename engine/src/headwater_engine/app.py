@@ -18,10 +18,9 @@ from headwater_engine.api.metrics import EngineCollector, metrics_registry
 from headwater_engine.api.parse import ServedModel
 from headwater_engine.api.server import listen, make_server
 from headwater_engine.api.stream import StreamLimits
-from headwater_engine.backends.factory import create_backend
 from headwater_engine.clock import Clock, MonotonicClock
 from headwater_engine.engine import EXIT_FAILED, Engine
-from headwater_engine.ports import FaultInjection
+from headwater_engine.ports import Backend, FaultInjection
 from headwater_engine.settings import EngineSettings
 
 _LOOP_STUCK_EXTRA_SECONDS = 3.0
@@ -29,12 +28,12 @@ _LOOP_STUCK_EXTRA_SECONDS = 3.0
 _log = structlog.get_logger("headwater.engine")
 
 
-async def serve(settings: EngineSettings) -> int:
+async def serve(settings: EngineSettings, backend: Backend, version: str | None) -> int:
     """Runs one engine until it is told to end or fails; the process's exit code."""
     clock = MonotonicClock()
     check_file_limit()
     sockets = (listen(settings.http_port), listen(settings.admin_port))
-    engine = Engine(settings, create_backend(settings), clock, write_last_words)
+    engine = Engine(settings, backend, clock, write_last_words, version)
     servers = (make_server(http_app(_serving(engine), group=settings.group)), make_server(admin_app(_controls(engine))))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -35,7 +34,12 @@ class Engine:
     """Owns the backend. ``run`` lasts as long as the engine does and returns the process's exit code."""
 
     def __init__(
-        self, settings: EngineSettings, backend: Backend, clock: Clock, last_words: Callable[[str], None]
+        self,
+        settings: EngineSettings,
+        backend: Backend,
+        clock: Clock,
+        last_words: Callable[[str], None],
+        version: str | None = None,
     ) -> None:
         self.settings = settings
         self.backend = backend
@@ -51,7 +55,7 @@ class Engine:
         self._terminating = asyncio.Event()
         self._outcome: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._load_seconds: float | None = None
-        self._version = _version()
+        self._version = version
 
     # Life
 
@@ -188,10 +192,3 @@ class Engine:
 
 def _age(now: float, then: float | None) -> float | None:
     return None if then is None else round(now - then, 3)
-
-
-def _version() -> str | None:
-    try:
-        return importlib.metadata.version("headwater")
-    except importlib.metadata.PackageNotFoundError:
-        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import resource
 import threading
@@ -14,6 +15,14 @@ TERMINATION_LOG = Path("/dev/termination-log")
 _WANTED_FILES = 8192
 
 _log = structlog.get_logger("headwater.process")
+
+
+def installed_version() -> str | None:
+    """Version of this distribution; None where only the source lies about."""
+    try:
+        return importlib.metadata.version("headwater")
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def write_last_words(message: str, path: Path = TERMINATION_LOG) -> None:
