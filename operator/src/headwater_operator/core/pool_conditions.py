@@ -144,7 +144,8 @@ def _rolled_out(view: PoolView) -> Finding:
     if view.plan.problem is not None:
         return Finding(kind, False, view.plan.problem.reason, view.plan.problem.message)
     if not view.plan.rolling:
-        return Finding(kind, True, Reason.ROLLOUT_FINISHED, "all groups are of the revision of the spec")
+        stay = f", but for {view.kept_old} that spec.rollout.partition keeps" if view.kept_old else ""
+        return Finding(kind, True, Reason.ROLLOUT_FINISHED, f"all groups are of the revision of the spec{stay}")
     if view.snapshot.spec.rollout.paused:
         return Finding(kind, False, Reason.PROGRESSING, f"paused by spec.rollout.paused; {_rollout_progress(view)}")
     if view.plan.hold is not None:

@@ -40,6 +40,11 @@ class PoolView:
         want = self.plan.desired_active
         return max(1, want - self.snapshot.spec.rollout.max_unavailable) if want else 0
 
+    @property
+    def kept_old(self) -> int:
+        """Active groups of another revision than the spec's."""
+        return sum(group.revision != self.plan.update_revision for group in self.active)
+
     def fault(self) -> Fault | None:
         """The first start-up fault among active and standby groups."""
         found = (group_fault(group, self.snapshot) for group in (*self.active, *self.standby))

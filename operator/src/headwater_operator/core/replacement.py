@@ -116,13 +116,20 @@ def _activate(draft: Draft, chosen: Member, reason: Reason, message: str) -> Non
     draft.set_role(step, chosen, Role.ACTIVE, reason, message)
 
 
-def victim_order(draft: Draft, member: Member) -> tuple[bool, bool, bool, bool, int, float]:
-    """Sorts first the active group whose loss costs least: old revision, not ready, not answering its probes,
-    fewest streams, youngest. One that was not asked yet comes last: it may be the busiest."""
+def victim_order(draft: Draft, member: Member) -> tuple[bool, bool, bool, bool, bool, int, float]:
+    """Sorts first the active group whose loss costs least: old revision, not ready, not in the Service yet, not
+    answering its probes, fewest streams, youngest. One that was not asked yet comes last: it may be the busiest."""
     running = member.running
     silent = running is None and member.group.engine is not None
-    age = draft.elapsed(member.group.created_at)
-    return (not draft.is_old(member), member.promotable, not silent, running is None, running or 0, age)
+    return (
+        not draft.is_old(member),
+        member.promotable,
+        serves(draft, member),
+        not silent,
+        running is None,
+        running or 0,
+        draft.elapsed(member.group.created_at),
+    )
 
 
 def drain(draft: Draft, member: Member, reason: Reason, why: str) -> None:

@@ -49,7 +49,8 @@ def _announce(draft: Draft) -> None:
     if before and before != update and rolling(draft):
         draft.note(Reason.ROLLOUT_STARTED, f"from revision {before} to {update}")
     current = status.get("currentRevision")
-    if current and before == update and current != update and not rolling(draft):
+    kept = any(draft.is_old(member) for member in draft.having(Role.ACTIVE))
+    if current and before == update and current != update and not rolling(draft) and not kept:
         draft.note(Reason.ROLLOUT_FINISHED, f"all groups are of revision {update}")
 
 

@@ -44,7 +44,7 @@ def pool_status(snapshot: PoolSnapshot, plan: Plan, settings: DecisionSettings, 
             "standby": plan.desired_standby,
             "reason": str(plan.desired_reason),
         },
-        **_revisions(snapshot.status, plan),
+        **_revisions(view),
         "signals": _signals(view.signals),
         "summary": _summary(view),
         "decisions": _decisions(snapshot.status, plan, now) or None,
@@ -56,10 +56,11 @@ def pool_status(snapshot: PoolSnapshot, plan: Plan, settings: DecisionSettings, 
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _revisions(old: Mapping[str, Any], plan: Plan) -> dict[str, str | None]:
+def _revisions(view: PoolView) -> dict[str, str | None]:
     """The current one moves only when a rollout has finished; under a problem both stay."""
+    old, plan = view.snapshot.status, view.plan
     update = plan.update_revision or old.get("updateRevision")
-    finished = plan.problem is None and not plan.rolling
+    finished = plan.problem is None and not plan.rolling and not view.kept_old
     return {"currentRevision": update if finished else old.get("currentRevision"), "updateRevision": update}
 
 
