@@ -63,7 +63,9 @@ def index(name: str, descriptor: dict[str, Any], rest: str = "") -> bytes:
 
 
 def read_image(archive: Path) -> Image | None:
-    """The one image in an OCI archive; None for other kinds of file, which can be imported only whole."""
+    """The one image in an OCI archive; None for other kinds of archive, which can be imported only whole."""
+    if not tarfile.is_tarfile(archive):
+        raise ClusterError(f"{archive} is no image archive")
     with tarfile.open(archive) as tar:
         names = tar.getnames()
         if "index.json" not in names:

@@ -60,12 +60,13 @@ class Buildah:
         """Layers of the stage below our code, built and put into the layout if need be."""
         if not self._has(tag):
             uv = self._uv()
-            self.progress(f"{spec.key}: installing third-party packages")
+            self.progress(f"{spec.key}: installing third-party packages ({spec.takes}; once for each lock file)")
             with context(spec, self._scratch) as directory:
                 self._bud(spec, spec.dependencies, tag, directory, "--build-arg", f"UV_IMAGE={uv}", *_downloads())
             self._forget_others(tag)
         layers = self._layers(tag)
         if not all(self.store.blob(digest).exists() for digest in layers):
+            self.progress(f"{spec.key}: storing the layers")
             with tempfile.TemporaryDirectory(dir=self._scratch) as pushed:
                 self._run("push", *self._policy, "--disable-compression", tag, f"dir:{pushed}/image")
                 self.store.adopt(Path(pushed, "image"))

@@ -22,6 +22,7 @@ class ImageSpec:
     extras: tuple[str, ...]
     code: tuple[str, ...]
     scripts: tuple[str, ...]
+    takes: str = "a few seconds"
     needs_registry: bool = False
 
     @property
@@ -75,6 +76,7 @@ CATALOG = {
             extras=("engine", "vllm-cpu"),
             code=ENGINE_CODE,
             scripts=CPU_SCRIPTS,
+            takes="3 to 7 min",
         ),
         ImageSpec(
             key="engine-cuda",
