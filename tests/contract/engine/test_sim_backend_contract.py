@@ -22,7 +22,9 @@ def _build(profile: Profile) -> SimBackend:
     def no_exit(_code: int) -> None:
         raise AssertionError("the contract crashes nothing")
 
-    return SimBackend(SimOptions(profile, ranks=8, load_seconds=0), clock=LoopClock(), chance=random.Random(1), faults=Faults(no_exit))
+    return SimBackend(
+        SimOptions(profile, ranks=8, load_seconds=0), clock=LoopClock(), chance=random.Random(1), faults=Faults(no_exit)
+    )
 
 
 @pytest.fixture(params=[TEST_FAST, H100_LLAMA70B_TP8], ids=lambda profile: str(profile.name))

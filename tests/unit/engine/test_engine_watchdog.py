@@ -64,9 +64,20 @@ class FakeBackend:
         raise NotImplementedError
 
 
-async def verdict_within(backend: FakeBackend, seconds: float) -> tuple[Failure, float] | None:
+class JumpingClock(LoopClock):
+    """Jumps ahead, as time does for a process that was paused."""
+
+    ahead = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead
+
+
+async def verdict_within(
+    backend: FakeBackend, seconds: float, clock: LoopClock | None = None
+) -> tuple[Failure, float] | None:
     """The failure and when it was found; None if there was none."""
-    clock, found = LoopClock(), []
+    clock, found = clock or LoopClock(), []
     watchdog = Watchdog(backend, RULES, backend.test, clock)
     begun = clock.now()
     try:
@@ -170,3 +181,11 @@ async def test_late_pings_prove_nothing_while_steps_go_on() -> None:
     backend.ping = late  # type: ignore[method-assign]
 
     assert await verdict_within(backend, 300) is None
+
+
+async def test_a_pause_of_the_whole_process_is_not_held_against_the_engine() -> None:
+    backend, clock = FakeBackend(), JumpingClock()
+    for start in (31.0, 62.3, 93.9):
+        asyncio.get_running_loop().call_later(start, setattr, clock, "ahead", start * 100)
+
+    assert await verdict_within(backend, 300, clock) is None

@@ -8,7 +8,8 @@ through the whole scheduler. The verdict falls when the last evidence is ``inter
 - silent with work: tested, and the test hangs as the rest does.
 
 A backend that says it is dead, by a ping each interval, or that one of its ranks is, gets the verdict at once.
-A ping that is merely late proves nothing while steps go on.
+A ping that is merely late proves nothing while steps go on. Time in which the watchdog itself did not run (a paused
+machine) counts for little; an event loop that is stuck for good is for a thread to find.
 """
 
 from __future__ import annotations
@@ -66,12 +67,18 @@ class Watchdog:
                 helper.cancel()
 
     async def _watch(self) -> Failure:
+        tick = self._rules.interval / _LOOKS_PER_INTERVAL
+        seen, silence, last = self._evidence(), 0.0, self._clock.now()
         while True:
             self._look()
-            failure = self._verdict(self._clock.now())
+            now, evidence = self._clock.now(), self._evidence()
+            # A look that comes far too late means that this process stood still: no time for the engine either.
+            silence = now - evidence if evidence > seen else silence + min(now - last, 2 * tick)
+            seen, last = evidence, now
+            failure = self._verdict(silence)
             if failure is not None:
                 return failure
-            await self._clock.sleep(self._rules.interval / _LOOKS_PER_INTERVAL)
+            await self._clock.sleep(tick)
 
     def _look(self) -> None:
         step = self._backend.state().step
@@ -82,14 +89,14 @@ class Watchdog:
     def _evidence(self) -> float:
         return max(self._born, self.last_progress or 0.0, self.last_test or 0.0)
 
-    def _verdict(self, now: float) -> Failure | None:
+    def _verdict(self, silence: float) -> Failure | None:
         if self._dead is not None:
             return Failure("engine_dead", f"the engine beneath is gone: {self._dead}")
         dead = [rank.rank for rank in self._backend.state().ranks if not rank.alive]
         if dead:
             return Failure("rank_dead", f"rank {', '.join(map(str, dead))} is gone")
-        if now - self._evidence() >= self._rules.patience:
-            return Failure("no_progress", f"no step and no test inference for {now - self._evidence():.0f} s")
+        if silence >= self._rules.patience:
+            return Failure("no_progress", f"no step and no test inference for {silence:.0f} s")
         return None
 
     async def _keep_testing(self) -> None:
