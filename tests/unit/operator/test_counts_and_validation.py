@@ -14,6 +14,7 @@ from headwater_operator.core.counts import desired_counts
 from headwater_operator.core.decide import decide
 from headwater_operator.core.settings import DecisionSettings
 from headwater_operator.core.snapshot import ForeignObject, RevisionObservation
+from headwater_operator.core.status import pool_status
 from headwater_operator.core.validate import find_problem
 from headwater_operator.desired.revision import resolve_template
 from support.operator_snapshots import (
@@ -126,6 +127,14 @@ def test_a_refused_spec_is_told_once() -> None:
     assert first.problem in first.events
     stalled = condition("Stalled", message=first.problem.message if first.problem else "")
     assert plan_for(spec=spec, status={"conditions": [stalled]}).events == ()
+
+
+def test_a_refusal_longer_than_a_condition_holds_is_told_once_too() -> None:
+    spec = vllm_spec(engine={"image": "evil.example/miner:1"})
+    settings = replace(SETTINGS, allowed_images=tuple(f"registry.example/engine-{n}:*" for n in range(100)))
+    first = decide(snapshot(spec=spec), settings, NOW, suffixes())
+    status = pool_status(snapshot(spec=spec), first, settings, NOW)
+    assert decide(snapshot(spec=spec, status=status), settings, NOW, suffixes()).events == ()
 
 
 def fallback(settings: DecisionSettings = SETTINGS) -> tuple[int, dict[str, str]]:

@@ -122,8 +122,9 @@ def any_group(draw: st.DrawFn, name: str) -> GroupObservation:
         return quarantined(name, since=draw(st.sampled_from([1.0, 1000.0])), **common)
     if draw(st.booleans()):
         return group(name, role, loaded=False, **common)
-    status = draw(st.sampled_from([{"conditions": []}, {}]))
-    return group(name, role, state=state, **common, **({"status": status} if status else {}))
+    if draw(st.booleans()):
+        common["status"] = {"conditions": []}
+    return group(name, role, state=state, **common)
 
 
 SPECS = st.builds(

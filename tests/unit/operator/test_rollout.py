@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headwater_contracts.reasons import Reason, Role
-from headwater_operator.core.actions import CreateRevision
+from headwater_operator.core.actions import CreateRevision, SetRole
 from headwater_operator.core.snapshot import GroupObservation, RevisionObservation
 from support.operator_snapshots import (
     OLD_REVISION,
@@ -66,7 +66,7 @@ def test_the_old_group_drains_when_the_new_one_serves() -> None:
     assert roles(plan_for(old("a"), old("b"), fresh)) == {}
     plan = plan_for(old("a", age=50.0), old("b"), group("n"))
     assert roles(plan) == {"a": "draining"}
-    assert actions(plan, type(plan.actions[0]))[0].reason is Reason.RETIRED
+    assert actions(plan, SetRole)[0].reason is Reason.RETIRED
 
 
 def test_one_removal_is_in_flight_at_most() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from headwater_contracts.reasons import Reason
 from headwater_operator.core.times import format_time
 
-_MESSAGE_LIMIT = 1000
+MESSAGE_LIMIT = 1000
 """Keeps a whole status below 16 KiB, whatever a scheduler or an engine has to say."""
 
 
@@ -41,7 +41,7 @@ def _condition(finding: Finding, before: Mapping[str, Any] | None, generation: i
         "observedGeneration": generation,
         "lastTransitionTime": kept or format_time(now),
         "reason": str(finding.reason),
-        "message": shorten(finding.message, _MESSAGE_LIMIT),
+        "message": shorten(finding.message, MESSAGE_LIMIT),
     }
 
 

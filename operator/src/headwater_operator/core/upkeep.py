@@ -13,6 +13,7 @@ from headwater_operator.core.actions import (
     DeleteRevision,
     LabelPod,
 )
+from headwater_operator.core.conditions import MESSAGE_LIMIT, shorten
 from headwater_operator.core.draft import Draft, Member, Step, Target
 from headwater_operator.core.facts import fresh_state
 from headwater_operator.core.validate import find_problem
@@ -35,8 +36,9 @@ def plan_foundation(draft: Draft) -> None:
 def _note_problem(draft: Draft) -> None:
     if draft.problem is None:
         return
+    stored = shorten(draft.problem.message, MESSAGE_LIMIT)
     for condition in draft.snapshot.status.get("conditions") or ():
-        if condition.get("type") == ConditionType.STALLED and condition.get("message") == draft.problem.message:
+        if condition.get("type") == ConditionType.STALLED and condition.get("message") == stored:
             return
     draft.events.append(draft.problem)
 
