@@ -1,9 +1,10 @@
 """The cluster made of plain processes: up, down, and what lies between."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from e2e.cluster import build, cgroups, control_plane, dns, images, network, nodes, processes
+from e2e.cluster.api import Api
 from e2e.cluster.requirements import check
 from e2e.cluster.state import Settings, State
 
@@ -50,11 +51,7 @@ def down(state: State) -> None:
 def start_nodes(state: State, settings: Settings, names: list[str]) -> None:
     """Switch on those of `names` that are off, and wait until they are Ready."""
     nodes.require_nodes(settings, names)
-    alive = processes.running(state)
-    for name in names:
-        if name not in alive:
-            nodes.start_node(state, settings, name)
-    nodes.wait_ready(state, settings, names)
+    _switch_on(state, settings, names)
 
 
 def stop_nodes(state: State, settings: Settings, names: list[str]) -> None:
@@ -75,15 +72,20 @@ def _start_missing(state: State, settings: Settings, tied_to_caller: bool = Fals
     control_plane.start(state, settings, build.KUBELITE.path, tied_to_caller)
     if not settings.nodes:
         return
-    alive = processes.running(state)
-    if dns.NAME not in alive:
+    if dns.NAME not in processes.running(state):
         dns.start(state, settings)
-    for name in settings.nodes:
-        if name not in alive:
-            nodes.start_node(state, settings, name)
+    _switch_on(state, settings, settings.nodes)
+
+
+def _switch_on(state: State, settings: Settings, names: Sequence[str]) -> None:
+    alive = processes.running(state)
+    dead = [name for name in names if name not in alive]
+    stale = {n: time for n, time in nodes.ready_nodes(Api(state, settings.server)).items() if n in dead}
+    for name in dead:
+        nodes.start_node(state, settings, name)
     network.route_services(state, settings.net, settings.nodes[0])
     images.load(state, settings, [build.pause_archive()], progress=lambda _: None)
-    nodes.wait_ready(state, settings, settings.nodes)
+    nodes.wait_ready(state, settings, names, stale)
 
 
 def _halt(state: State) -> None:

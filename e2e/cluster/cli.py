@@ -14,7 +14,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code is 0 unless it failed."""
     args = _parser().parse_args(arguments)
     try:
-        return int(args.run(State(args.state.expanduser().resolve()), args) or 0)
+        return int(args.run(State(args.state), args) or 0)
     except ClusterError as error:
         print(f"cluster: {error}", file=sys.stderr)
         return 1

@@ -57,6 +57,7 @@ def _kubelet(state: State, settings: Settings, name: str) -> dict[str, object]:
         "clusterDomain": "cluster.local",
         "resolvConf": str(node / "resolv.conf"),
         "nodeLeaseDurationSeconds": LEASE_SECONDS,
+        "nodeStatusReportFrequency": "10s",
         "serializeImagePulls": False,
         # A full disk must neither evict pods nor collect images that no registry can give back.
         "evictionHard": dict.fromkeys(EVICTION_SIGNALS, "0%"),

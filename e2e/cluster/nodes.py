@@ -6,7 +6,7 @@ and why nothing of it is left behind.
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -56,12 +56,16 @@ def require_nodes(settings: Settings, names: Sequence[str]) -> None:
         raise ClusterError(f"no node {', '.join(unknown)}; this cluster has: {', '.join(settings.nodes) or 'none'}")
 
 
-def wait_ready(state: State, settings: Settings, names: Sequence[str]) -> None:
-    """Return once the API server calls all of `names` Ready and they carry their GPUs."""
-    api = Api(state, settings.server)
+def wait_ready(state: State, settings: Settings, names: Sequence[str], stale: Mapping[str, str] | None = None) -> None:
+    """Return once the API server calls all of `names` Ready and they carry their GPUs.
+
+    `stale` holds reports from before a node's start, which say nothing about it.
+    """
+    api, old = Api(state, settings.server), stale or {}
 
     def ready() -> bool:
-        return all(_alive(state, name) for name in names) and set(names) <= ready_nodes(api)
+        reports = ready_nodes(api)
+        return all(_alive(state, name) and reports.get(name) not in (None, old.get(name)) for name in names)
 
     wait_for(f"{', '.join(names)} Ready", ready, hint=f"see {state.logs}")
     if settings.gpus_per_node:
@@ -69,16 +73,17 @@ def wait_ready(state: State, settings: Settings, names: Sequence[str]) -> None:
             wait_for(f"GPUs of {name}", partial(_give_gpus, api, name, settings.gpus_per_node))
 
 
-def ready_nodes(api: Api) -> set[str]:
-    """Names of the nodes whose condition Ready is true; empty while the API server does not answer."""
+def ready_nodes(api: Api) -> dict[str, str]:
+    """Time of the last report of each node that is Ready; none while the API server does not answer."""
     try:
         items = api.get("/api/v1/nodes")["items"]
     except OSError:
-        return set()
+        return {}
     return {
-        node["metadata"]["name"]
+        node["metadata"]["name"]: str(condition["lastHeartbeatTime"])
         for node in items
-        if any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", []))
+        for condition in node["status"].get("conditions", [])
+        if condition["type"] == "Ready" and condition["status"] == "True"
     }
 
 

@@ -43,9 +43,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class State:
-    """One cluster, known by its directory."""
+    """One cluster, known by its directory (made absolute, so that one directory has one name)."""
 
     dir: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dir", self.dir.expanduser().resolve())
 
     @property
     def id(self) -> str:

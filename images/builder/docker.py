@@ -1,6 +1,7 @@
 """Building with a Docker engine: the same Dockerfiles, on their default base image."""
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,9 @@ def build(store: Store, progress: Callable[[str], None], spec: ImageSpec, finger
     with context(spec, store.dir / "tmp") as directory:
         progress(f"{spec.key}: building with Docker")
         what = ["--file", str(REPO / spec.dockerfile), "--target", spec.target, "--tag", spec.name]
-        done = subprocess.run(["docker", "build", *what, *certificates(), str(directory)], check=False)
+        done = subprocess.run(
+            ["docker", "build", *what, *certificates(), str(directory)], stdout=sys.stderr, check=False
+        )
     if done.returncode:
         raise ClusterError(f"docker build of {spec.key} failed; what it said is above")
     partial = archive.with_suffix(".partial")

@@ -33,7 +33,7 @@ def begin(*arguments: object) -> subprocess.Popen[str]:
 @contextmanager
 def running_cluster(directory: Path, *flags: object) -> Iterator[State]:
     """A cluster for the length of a test."""
-    state = State(directory.resolve())
+    state = State(directory)
     try:
         up = cluster("up", "--state", state.dir, *flags)
         assert up.returncode == 0, up.stderr
