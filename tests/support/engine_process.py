@@ -107,14 +107,14 @@ async def wait_for(condition: Callable[[], bool], describe: Callable[[], str] = 
 
 @contextmanager
 def engine_process(
-    directory: Path, env: Mapping[str, str] | None = None, *, ready: bool = True
+    directory: Path, env: Mapping[str, str] | None = None, *, ready: bool = True, **more: str
 ) -> Iterator[EngineProcess]:
-    """A running engine on free ports; ``env`` names lack the prefix HEADWATER_. Ends it at exit."""
+    """A running engine on free ports; Names in ``env`` and ``more`` lack the prefix HEADWATER_. Ends it at exit."""
     log = directory / f"engine-{time.monotonic_ns()}.log"
     values = {
         "BACKEND": "sim", "SIM_PROFILE": "test-fast", "SIM_SCRIPTS": "1", "HTTP_PORT": "0", "ADMIN_PORT": "0",
         "ENDPOINT_SETTLE_SECONDS": "0", "GROUP": "test-group",
-    } | dict(env or {})  # fmt: skip
+    } | dict(env or {}) | more  # fmt: skip
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("HEADWATER_")}
     with log.open("wb") as output:
         process = subprocess.Popen(
