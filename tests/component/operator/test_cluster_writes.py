@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,13 +48,18 @@ class Desk:
 
 
 def template() -> Object:
-    return {"model": {"name": "m", "source": {"imagePath": "/m"}}, "engine": {"backend": "sim", "image": "i:1"}}
+    return {
+        "model": {"name": "m", "source": {"imagePath": "/m"}},
+        "engine": {"backend": "sim", "image": "i:1"},
+        "placement": {},
+        "resources": {},
+    }
 
 
 @pytest.fixture
-async def desk(cluster: Cluster) -> AsyncIterator[Desk]:
+async def desk(cluster: Cluster) -> Desk:
     cache = Cache(lambda _key: None)
-    yield Desk(KubeWriter(cluster.client, cache), cache, cluster, cluster.client)
+    return Desk(KubeWriter(cluster.client, cache), cache, cluster, cluster.client)
 
 
 async def test_a_created_object_is_in_the_cache_before_any_watch_has_shown_it(desk: Desk) -> None:

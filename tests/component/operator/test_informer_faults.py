@@ -60,7 +60,7 @@ async def informer_through(proxy: ApiProxy, cluster: Cluster, timings: WatchTimi
 
 async def make(cluster: Cluster, *names: str) -> None:
     for name in names:
-        await cluster.create(kinds.REVISION, {"metadata": {"name": name}, "revision": 1})
+        await cluster.create(kinds.REVISION, {"metadata": {"name": name}, "revision": 1, "data": {"x": 1}})
 
 
 async def test_a_list_of_several_pages_and_the_changes_after_it_are_all_seen(proxy: ApiProxy, cluster: Cluster) -> None:
@@ -118,11 +118,12 @@ async def test_a_black_holed_watch_is_noticed_and_taken_up(proxy: ApiProxy, clus
 async def test_silence_within_the_limit_is_no_fault(proxy: ApiProxy, cluster: Cluster) -> None:
     timings = WatchTimings(silence_seconds=120.0)
     async with informer_through(proxy, cluster, timings) as seen:
-        watches = proxy.watches
         await make(cluster, "a")
         await seen.until_names("a")
+        await make(cluster, "b")
+        await seen.until_names("a", "b")
         assert seen.informer.error is None
-        assert proxy.watches == watches
+        assert (proxy.watches, seen.informer.lists) == (1, 1)
 
 
 async def test_an_api_server_out_of_reach_is_found_again_and_the_age_grows_meanwhile(

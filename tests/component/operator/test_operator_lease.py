@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 
 import pytest
 
@@ -83,15 +84,15 @@ async def test_a_holder_whose_lease_was_taken_must_end(cluster: Cluster) -> None
 
 
 async def test_a_holder_that_cannot_renew_gives_up_before_another_may_take_over(cluster: Cluster) -> None:
-    client = await asyncio.to_thread(KubeClient, cluster.configuration)
+    configuration = copy(cluster.configuration)
+    client = await asyncio.to_thread(KubeClient, configuration)
     first = lease(cluster, "one", client)
     await first.acquire()
     taken = SystemClock().monotonic()
-    client._api.configuration.host = "https://127.0.0.1:1"
+    configuration.host = "https://127.0.0.1:1"
     try:
         with pytest.raises(errors.LeaseLost, match="renewed"):
             await asyncio.wait_for(first.keep(), 30)
         assert SystemClock().monotonic() - taken >= QUICK.give_up_seconds
     finally:
-        client._api.configuration.host = cluster.configuration.host
         await client.close()

@@ -20,7 +20,7 @@ QUOTA = Kind("ResourceQuota", "", "v1", "resourcequotas")
     ("engine", "reason", "names"),
     [
         ({"image": "evil.example/miner:1"}, "ImageNotAllowed", ["evil.example/miner:1", "spec.engine.image"]),
-        ({"extraArgs": {"trust-remote-code": "true"}}, "EngineArgumentNotAllowed", ["trust-remote-code"]),
+        ({"extraArgs": {"seed": "1"}}, "EngineArgumentNotAllowed", ["seed", "spec.engine.extraArgs"]),
     ],
 )
 async def test_a_spec_that_the_installation_does_not_allow_is_stalled_with_the_remedy_and_not_tried_again(
@@ -113,8 +113,10 @@ async def test_a_pod_that_a_quota_refuses_is_named_with_the_servers_words_and_co
     await until(counted, "the quota is in force")
     async with run_operator(plain_configuration(proxy), engine_admin_port=kubelet.port) as operator:
         await cluster.create_pool(replicas=2, warmPool={"size": 0})
-        got = await cluster.until_condition("CapacityAvailable", "False")
-        assert "exceeded quota" in got["message"]
+        got = await cluster.until_condition("Ready", "False", reason="PodRefused")
+        assert "exceeded quota: q" in got["message"]
+        events = await until(lambda: cluster.events("PodRefused"), "a warning that says why")
+        assert "exceeded quota: q" in events[0]["message"]
         await cluster.until_counts(active=1, standby=1)
         before = len(proxy.writes)
         await reconciled(operator, cluster, 20)
@@ -122,7 +124,6 @@ async def test_a_pod_that_a_quota_refuses_is_named_with_the_servers_words_and_co
         assert len(pod_creates) <= 4, "a refused pod was asked for again and again"
         await cluster.patch(QUOTA, "q", {"spec": {"hard": {"pods": "10"}}})
         await cluster.until_condition("Ready", "True")
-        await cluster.until_condition("CapacityAvailable", "True")
 
 
 async def test_a_group_that_a_quota_refuses_makes_no_loop_and_comes_when_there_is_room(
@@ -139,6 +140,8 @@ async def test_a_group_that_a_quota_refuses_makes_no_loop_and_comes_when_there_i
     async with run_operator(plain_configuration(proxy), engine_admin_port=kubelet.port) as operator:
         await cluster.create_pool(replicas=2, warmPool={"size": 0})
         await cluster.until_counts(active=1)
+        events = await until(lambda: cluster.events("PodRefused"), "a warning that says why")
+        assert "exceeded quota: q" in events[0]["message"]
         await reconciled(operator, cluster, 3)
         before = len(proxy.writes)
         await reconciled(operator, cluster, 20)

@@ -65,8 +65,8 @@ class Outcome:
 
     done: list[act.Action] = field(default_factory=list)
     foreign: list[ForeignObject] = field(default_factory=list)
-    news: bool = False
-    """Something was refused that the snapshot did not know: decide again soon."""
+    news: list[str] = field(default_factory=list)
+    """What was refused that the snapshot did not know: say it, and decide again soon."""
     error: errors.OperatorError | None = None
     """What stopped the list."""
     complete: bool = False
@@ -299,11 +299,11 @@ class _Run:
 
     def _refused(self, name: str, message: str) -> None:
         log.warning("refused", namespace=self.key[0], pool=self.key[1], object=name, error=message)
-        self.outcome.news |= self.on.refusals.add(self.key, name, message, self.on.clock.monotonic())
+        if self.on.refusals.add(self.key, name, message, self.on.clock.monotonic()):
+            self.outcome.news.append(f"the API server refuses {name}: {message}")
 
     def _found_foreign(self, kind: str, name: str) -> None:
         self.outcome.foreign.append(ForeignObject(kind, name))
-        self.outcome.news = True
 
 
 class _NoReadings:

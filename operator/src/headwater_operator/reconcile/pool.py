@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from headwater_contracts.reasons import Reason
 from headwater_operator import errors
 from headwater_operator.adapters import kinds
 from headwater_operator.adapters.cache import PoolKey
@@ -72,6 +73,8 @@ class PoolReconciler:
         plan = decide(snapshot, self.settings, self.clock.now(), self._names(key))
         outcome = await self.executor.apply_plan(plan, snapshot)
         await self._say(pool, snapshot, replace(plan, events=_true_events(plan, outcome)))
+        for refusal in outcome.news:
+            await self.events.emit(pool, str(Reason.POD_REFUSED), refusal, warning=True)
         return self._next_look(key, plan, outcome)
 
     def _gather(self, key: PoolKey, pool: Object, spec: InferencePoolSpec) -> PoolSnapshot:
@@ -151,7 +154,7 @@ class PoolReconciler:
     def _next_look(self, key: PoolKey, plan: Plan, outcome: Outcome) -> float | None:
         if outcome.foreign:
             self._foreign[key] = tuple(outcome.foreign)
-        if outcome.news:
+        if outcome.news or outcome.foreign:
             self.wake(key)
         if outcome.error is not None:
             raise outcome.error
