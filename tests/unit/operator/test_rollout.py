@@ -110,6 +110,13 @@ def test_without_surge_a_step_begins_by_taking_one_down() -> None:
     assert (roles(missing), created(missing)) == ({}, 1)
 
 
+def test_without_surge_old_standbys_go_one_after_the_other() -> None:
+    spec = pool_spec(warmPool={"size": 2}, rollout={"maxSurge": 0, "maxUnavailable": 1})
+    groups = (group("a"), group("b"), old_standby("s"))
+    assert deleted(plan_for(*groups, standby("n"), spec=spec)) == ["s"]
+    assert deleted(plan_for(*groups, loading("n"), spec=spec)) == []
+
+
 def test_paused_stops_before_the_next_step_but_not_replacement() -> None:
     spec = pool_spec(rollout={"paused": True})
     assert roles(plan_for(old("a"), old("b"), spec=spec)) == {}

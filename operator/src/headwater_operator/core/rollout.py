@@ -97,7 +97,7 @@ def _retire_standby(draft: Draft) -> bool:
 def _make_room(draft: Draft) -> None:
     new = _new_standbys(draft)
     stuck = any(member.unschedulable for member in new)
-    no_surge = draft.snapshot.spec.rollout.max_surge == 0 and not new
+    no_surge = draft.snapshot.spec.rollout.max_surge == 0 and all(member.health.loaded for member in new)
     short = draft.serving_or_warm < draft.desired_active + draft.desired_standby
     leaving = draft.having(Role.DRAINING) or any(member.group.terminating for member in draft.members)
     if not (stuck or no_surge) or short or leaving:
