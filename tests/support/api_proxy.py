@@ -24,7 +24,12 @@ class ApiProxy:
     url: str = ""
     writes: list[str] = field(default_factory=list)
     """``METHOD path`` of every write that came in, Lease renewals left out."""
+    user: str = ""
+    """Calls are made in this user's name, so with its rights."""
     calls: set[tuple[str, str]] = field(default_factory=set)
+    """(verb, resource) of every call, as RBAC names them."""
+    forbidden: list[str] = field(default_factory=list)
+    """What the API server's authorizer refused."""
     before_write: Callable[[int, str], None] = lambda _number, _what: None
     """Called with the number of the write, before it goes on."""
     after_write: Callable[[int, str], None] = lambda _number, _what: None
@@ -61,6 +66,8 @@ class ApiProxy:
             self.before_write(number, what)
         async with self._forward(request, body) as answer:
             content = await answer.read()
+            if answer.status == 403 and b"cannot" in content:
+                self.forbidden.append(content.decode())
         if counted:
             self.after_write(number, what)
             if self.lose_answer(number, what):
@@ -97,10 +104,28 @@ class ApiProxy:
 
     def _forward(self, request: web.Request, body: bytes) -> aiohttp.client._RequestContextManager:
         assert self._session is not None
+        self.calls.add(rbac_call(request))
         headers = {name: request.headers[name] for name in ("Content-Type", "Accept") if name in request.headers}
+        if self.user:
+            headers["Impersonate-User"] = self.user
         return self._session.request(
             request.method, self.upstream + str(request.rel_url), data=body or None, headers=headers, ssl=self.tls
         )
+
+
+def rbac_call(request: web.Request) -> tuple[str, str]:
+    """(verb, group/resource[/subresource]) of a request, as RBAC sees it."""
+    parts = request.path.strip("/").split("/")
+    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        rest = rest[2:]
+    resource = "/".join(part for part in (group, *rest[:1], *rest[2:3]) if part)
+    named = len(rest) > 1
+    verbs = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+    if request.method == "GET":
+        watching = request.query.get("watch") in ("true", "1")
+        return ("watch" if watching else "get" if named else "list"), resource
+    return verbs[request.method], resource
 
 
 def _tls_of(configuration: Configuration) -> ssl.SSLContext:
