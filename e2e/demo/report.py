@@ -50,8 +50,8 @@ def next_commands(settings: Settings, outcome: Outcome) -> list[str]:
         lines.append(f"kubectl port-forward service/{pool} 8000:80 &")
         url = "http://127.0.0.1:8000"
     lines += [
-        f'uv run headwater chat --url {url} "Why is the sky blue?"',
-        f"uv run headwater bench --url {url} --concurrency 4 --requests 16 --max-tokens 64",
+        f'.venv/bin/headwater chat --url {url} "Why is the sky blue?"',
+        f".venv/bin/headwater bench --url {url} --concurrency 4 --requests 16 --max-tokens 64",
         f"kubectl delete pod {of_pool} --wait=false; kubectl get rgroup --watch",
     ]
     if settings.backend.name == "sim":  # its groups are small; a second vLLM group may not fit
