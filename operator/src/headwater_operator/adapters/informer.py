@@ -78,7 +78,7 @@ class Informer:
         self._last_data = clock.monotonic()
 
     def age_seconds(self) -> float:
-        """Since the last data, bookmarks included."""
+        """Since the last data; a bookmark counts, and so does a watch that the API server accepted."""
         return self._clock.monotonic() - self._last_data
 
     async def run(self) -> None:
@@ -109,7 +109,10 @@ class Informer:
     def _note(self, error: errors.OperatorError) -> None:
         # One line for an outage, not one for each attempt.
         if self.error is None:
-            log.warning("watch interrupted", kind=self.kind.name, namespace=self.namespace, error=str(error))
+            hint = "is its CustomResourceDefinition installed?" if isinstance(error, errors.NotFound) else None
+            log.warning(
+                "watch interrupted", kind=self.kind.plural, namespace=self.namespace, error=str(error), hint=hint
+            )
         self.error = error
 
     async def _list(self) -> str:
@@ -154,6 +157,7 @@ class Informer:
         silence = self._timings.silence_seconds
         async with self._client.stream(self.kind.path(self.namespace), query, silence_seconds=silence) as content:
             self.error = None
+            self._last_data = self._clock.monotonic()
             async for event in _events(content):
                 self._last_data = self._clock.monotonic()
                 self._take(event)

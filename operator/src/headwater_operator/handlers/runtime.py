@@ -96,15 +96,16 @@ class Runtime:
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self._end_when_asked(workers), name="stop")
-                    await self._start(tasks, lease, workers)
+                    await self._start(tasks, lease, client, workers)
             except* _Stopped:
                 log.info("stopped")
 
-    async def _start(self, tasks: asyncio.TaskGroup, lease: Lease, workers: Workers) -> None:
+    async def _start(self, tasks: asyncio.TaskGroup, lease: Lease, client: KubeClient, workers: Workers) -> None:
         self._waiting_for = "the lease"
         await lease.acquire()
         tasks.create_task(lease.keep(), name="lease")
-        for informer in self._informers_of(workers):
+        self._informers = build_informers(client, self._cache, self._clock, self.settings.namespaces)
+        for informer in self._informers:
             tasks.create_task(informer.run(), name=f"watch {informer.kind.plural} {informer.namespace or ''}")
         for informer in self._informers:
             self._waiting_for = f"the list of {informer.kind.plural}"
@@ -114,10 +115,6 @@ class Runtime:
         tasks.create_task(workers.prober.run(), name="prober")
         tasks.create_task(self._gauges(workers.prober), name="gauges")
         self._waiting_for = None
-
-    def _informers_of(self, workers: Workers) -> list[Informer]:
-        self._informers = build_informers(workers.client, self._cache, self._clock, self.settings.namespaces)
-        return self._informers
 
     async def _end_when_asked(self, workers: Workers) -> None:
         await self._stopping.wait()
@@ -159,7 +156,7 @@ class Runtime:
             metrics=self.metrics,
             wake=self.wake,
         )
-        return Workers(client, self.queue, reconciler, prober, self.metrics, self._clock, self.settings.workers)
+        return Workers(self.queue, reconciler, prober, self.metrics, self._clock, self.settings.workers)
 
     def _lease(self, client: KubeClient) -> Lease:
         duration = self.settings.lease_seconds

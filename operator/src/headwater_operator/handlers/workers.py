@@ -11,7 +11,6 @@ from headwater_operator import errors
 from headwater_operator.adapters.cache import PoolKey
 from headwater_operator.adapters.metrics import OperatorMetrics
 from headwater_operator.adapters.prober import Prober
-from headwater_operator.adapters.rest import KubeClient
 from headwater_operator.adapters.workqueue import WorkQueue
 from headwater_operator.ports import Clock
 from headwater_operator.reconcile.pool import PoolReconciler
@@ -23,7 +22,6 @@ log = structlog.get_logger(__name__)
 class Workers:
     """A few workers over one queue."""
 
-    client: KubeClient
     queue: WorkQueue[PoolKey]
     reconciler: PoolReconciler
     prober: Prober

@@ -92,13 +92,14 @@ class Executor:
         run = _Run(self, snapshot, PoolRef.of(snapshot), Outcome())
         for action in plan.actions:
             entry = log.bind(namespace=snapshot.namespace, pool=snapshot.name, **_said(action))
+            waits = len(run.waiting)
             try:
                 await run.step(action)
             except errors.OperatorError as error:
                 entry.warning("action failed", error=str(error))
                 run.outcome.error = error
                 break
-            if isinstance(action, act.CreateGroup) and action.name in run.not_made:
+            if len(run.waiting) > waits:
                 continue
             run.outcome.done.append(action)
             entry.info("action done")
@@ -116,6 +117,8 @@ class _Run:
     outcome: Outcome
     not_made: set[str] = field(default_factory=set)
     """Groups of this plan that were refused: their pods are left out with them."""
+    waiting: list[str] = field(default_factory=list)
+    """What was not done since it was refused, now or lately."""
 
     @property
     def key(self) -> PoolKey:
@@ -191,7 +194,7 @@ class _Run:
 
     async def _create_group(self, action: act.CreateGroup) -> None:
         if self._must_wait(NEW_GROUP):
-            self.not_made.add(action.name)
+            self._leave_out(action.name)
             return
         try:
             await self._create(build_group(self.pool, action), reusable=True)
@@ -199,14 +202,15 @@ class _Run:
             # A create of ours, thought lost, came through: its object counts, and nothing is made twice.
             await self._must_be_ours(kinds.GROUP.name, action.name, self.pool.uid)
         except errors.Refused as refusal:
-            self.not_made.add(action.name)
             self._refused(NEW_GROUP, refusal.message)
+            self._leave_out(action.name)
             return
         self.on.refusals.accepted(self.key, NEW_GROUP)
 
     async def _create_pod(self, action: act.CreatePod) -> None:
         name = pod_name(action.group, action.rank)
         if action.group in self.not_made or self._must_wait(name):
+            self.waiting.append(name)
             return
         group = self._group(action.group)
         digest = token_digest(self.on.engines.token(self.pool.namespace, group.name))
@@ -222,6 +226,10 @@ class _Run:
             self._refused(name, str(invalid))
             return
         self.on.refusals.accepted(self.key, name)
+
+    def _leave_out(self, group: str) -> None:
+        self.not_made.add(group)
+        self.waiting.append(group)
 
     def _must_wait(self, name: str) -> bool:
         return self.on.refusals.wait_seconds(self.key, name, self.on.clock.monotonic()) > 0
@@ -299,6 +307,7 @@ class _Run:
 
     def _refused(self, name: str, message: str) -> None:
         log.warning("refused", namespace=self.key[0], pool=self.key[1], object=name, error=message)
+        self.waiting.append(name)
         if self.on.refusals.add(self.key, name, message, self.on.clock.monotonic()):
             self.outcome.news.append(f"the API server refuses {name}: {message}")
 

@@ -13,6 +13,7 @@ from headwater_contracts.reasons import Reason
 from headwater_operator import errors
 from headwater_operator.adapters import kinds
 from headwater_operator.adapters.cache import PoolKey
+from headwater_operator.adapters.kinds import Kind
 from headwater_operator.api.parsing import InvalidSpec, parse_pool
 from headwater_operator.api.pool import InferencePoolSpec
 from headwater_operator.core.actions import EventNote, Plan
@@ -40,6 +41,15 @@ class PoolMetrics(Protocol):
         """The pool is gone."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """An object whose status is written."""
+
+    kind: Kind
+    name: str
+    uid: str
+
+
 @dataclass(slots=True)
 class PoolReconciler:
     """Joins the pure core to the world. One instance, many pools, never two runs of one pool."""
@@ -52,8 +62,8 @@ class PoolReconciler:
     names: NameSource
     metrics: PoolMetrics
     wake: Callable[[PoolKey], None]
-    _written_at: dict[str, float] = field(default_factory=dict)
-    """When the status of an object (by uid) was last written."""
+    _written_at: dict[PoolKey, dict[str, float]] = field(default_factory=dict)
+    """When the status of an object (by uid) of a pool was last written."""
     _foreign: dict[PoolKey, tuple[ForeignObject, ...]] = field(default_factory=dict)
 
     async def reconcile(self, key: PoolKey) -> float | None:
@@ -67,7 +77,7 @@ class PoolReconciler:
         try:
             spec = parse_pool(pool)
         except InvalidSpec as invalid:
-            await self._say_unreadable(pool, str(invalid))
+            await self._say_unreadable(key, pool, str(invalid))
             return None
         snapshot = self._gather(key, pool, spec)
         plan = decide(snapshot, self.settings, self.clock.now(), self._names(key))
@@ -111,45 +121,49 @@ class PoolReconciler:
 
     async def _say(self, pool: Object, snapshot: PoolSnapshot, plan: Plan) -> None:
         """Status of the pool and its groups, events, gauges."""
-        now = self.clock.now()
+        now, key = self.clock.now(), (snapshot.namespace, snapshot.name)
         phases = []
         for group in snapshot.groups:
             status = group_status(group, snapshot, now)
             phases.append((str(group.role), str(status.get("phase", ""))))
             if not group.terminating:
-                await self._write_status(
-                    kinds.GROUP.name, snapshot.namespace, group.name, group.uid, group.status, status
-                )
+                await self._write_status(key, _Target(kinds.GROUP, group.name, group.uid), group.status, status)
         new = pool_status(snapshot, plan, self.settings, now)
-        await self._write_status(kinds.POOL.name, snapshot.namespace, snapshot.name, snapshot.uid, snapshot.status, new)
-        self.metrics.groups((snapshot.namespace, snapshot.name), phases)
+        await self._write_status(key, _Target(kinds.POOL, snapshot.name, snapshot.uid), snapshot.status, new)
+        self._keep_written(key, {snapshot.uid, *(group.uid for group in snapshot.groups)})
+        self.metrics.groups(key, phases)
         for note in plan.events:
             await self.events.emit(pool, str(note.reason), note.message, warning=note.warning)
 
-    async def _say_unreadable(self, pool: Object, message: str) -> None:
+    async def _say_unreadable(self, key: PoolKey, pool: Object, message: str) -> None:
         metadata, old = pool["metadata"], pool.get("status") or {}
-        log.warning("spec not readable", namespace=metadata["namespace"], pool=metadata["name"], error=message)
+        log.warning("spec not readable", namespace=key[0], pool=key[1], error=message)
         new = unreadable_spec_status(old, message, int(metadata.get("generation") or 0), self.clock.now())
-        await self._write_status(kinds.POOL.name, metadata["namespace"], metadata["name"], metadata["uid"], old, new)
+        await self._write_status(key, _Target(kinds.POOL, key[1], metadata["uid"]), old, new)
 
     async def _write_status(
-        self, kind: str, namespace: str, name: str, uid: str, old: Mapping[str, Any], new: Mapping[str, Any]
+        self, key: PoolKey, target: _Target, old: Mapping[str, Any], new: Mapping[str, Any]
     ) -> None:
-        now, last = self.clock.monotonic(), self._written_at.get(uid)
+        now, written = self.clock.monotonic(), self._written_at.setdefault(key, {})
+        last = written.get(target.uid)
         if not status_needs_write(old, new, None if last is None else now - last):
             return
         body = {
-            "apiVersion": kinds.KINDS[kind].api_version,
-            "kind": kind,
-            "metadata": {"name": name, "namespace": namespace, "uid": uid},
+            "apiVersion": target.kind.api_version,
+            "kind": target.kind.name,
+            "metadata": {"name": target.name, "namespace": key[0], "uid": target.uid},
             "status": dict(new),
         }
         try:
             await self.executor.writer.apply(body, subresource="status")
         except (errors.Stale, errors.NotFound):
-            self._written_at.pop(uid, None)  # it is gone
-            return
-        self._written_at[uid] = now
+            return  # it is gone
+        written[target.uid] = now
+
+    def _keep_written(self, key: PoolKey, uids: set[str]) -> None:
+        written = self._written_at.get(key, {})
+        for uid in written.keys() - uids:
+            del written[uid]
 
     def _next_look(self, key: PoolKey, plan: Plan, outcome: Outcome) -> float | None:
         if outcome.foreign:
@@ -165,6 +179,7 @@ class PoolReconciler:
         self.executor.expectations.forget(key)
         self.executor.refusals.forget(key)
         self._foreign.pop(key, None)
+        self._written_at.pop(key, None)
         self.metrics.forget(key)
 
 
