@@ -21,11 +21,11 @@ class Finished:
 
 
 async def start(*args: str, stdin: int = DEVNULL, stdout: int = PIPE, **env: str) -> Process:
-    """Starts ``headwater args``. The environment's own HEADWATER_ and proxy variables do not reach it."""
+    """Starts ``headwater args``. The environment's own HEADWATER_, proxy and buffering variables do not reach it."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("HEADWATER_") and "proxy" not in k.lower()}
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "headwater_client", *args,
-        stdin=stdin, stdout=stdout, stderr=PIPE, env=inherited | {"COLUMNS": "200"} | env,
+        stdin=stdin, stdout=stdout, stderr=PIPE, env=inherited | {"COLUMNS": "200", "PYTHONUNBUFFERED": ""} | env,
     )  # fmt: skip
 
 
