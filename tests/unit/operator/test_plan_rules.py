@@ -12,7 +12,7 @@ from headwater_contracts.admin import EnginePhase
 from headwater_contracts.reasons import Reason, Role
 from headwater_operator.core.actions import Action, CreateGroup, DeleteGroup, EventNote, Plan, SetRole
 from headwater_operator.core.decide import decide
-from headwater_operator.core.plan import PlanRuleBroken, check_plan
+from headwater_operator.core.plan import PlanRuleBrokenError, check_plan
 from headwater_operator.core.snapshot import GroupObservation
 from support.operator_snapshots import (
     NOW,
@@ -70,7 +70,7 @@ PAIR = (group("a"), group("b"))
     ],
 )
 def test_a_plan_that_breaks_a_rule_is_refused(groups: tuple[GroupObservation, ...], bad: Plan, rule: str) -> None:
-    with pytest.raises(PlanRuleBroken, match=rule):
+    with pytest.raises(PlanRuleBrokenError, match=rule):
         check_plan(snapshot(*groups), bad)
 
 

@@ -15,6 +15,7 @@ from support.operator_snapshots import (
     NOW,
     OLD_REVISION,
     actions,
+    condition,
     created,
     deleted,
     draining,
@@ -138,6 +139,12 @@ def test_surplus_stays_while_its_loss_would_leave_too_few_in_the_service() -> No
     assert roles(waiting) == {}
     assert waiting.requeue_after_seconds is not None
     assert waiting.requeue_after_seconds <= 3.0
+
+
+def test_a_ready_old_group_is_not_drained_for_a_new_one_that_is_not_ready() -> None:
+    unready = group("n", pods=[pod("n", Role.ACTIVE, ready=False)], status={"conditions": []})
+    unlisted = group("o", revision=OLD_REVISION, status={"conditions": [condition("Loaded")]})
+    assert roles(plan_for(unready, unlisted, spec=pool_spec(replicas=1))) == {}
 
 
 def test_a_scale_down_taken_back_undrains_before_it_routes_and_before_it_uses_a_standby() -> None:

@@ -53,7 +53,7 @@ _STAGES = (
 def decide(snapshot: PoolSnapshot, settings: DecisionSettings, now: datetime, names: NameSource) -> Plan:
     """What to do about a pool, in order, and why.
 
-    Raises PlanRuleBroken if the plan would break a rule of ``plan.py``: a fault of this program, never of a spec.
+    Raises PlanRuleBrokenError if the plan would break a rule of ``plan.py``: a fault of this program, never of a spec.
     """
     if snapshot.terminating:
         # Owner references and the engines' own drain do the cleaning, with or without this operator.

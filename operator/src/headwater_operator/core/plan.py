@@ -23,15 +23,15 @@ from headwater_operator.core.facts import leader_ready, running_streams, was_loa
 from headwater_operator.core.snapshot import GroupObservation, PoolSnapshot
 
 
-class PlanRuleBroken(Exception):  # noqa: N818 - it names what happened
+class PlanRuleBrokenError(Exception):
     """A plan that breaks a rule; it must not be executed."""
 
 
 def check_plan(snapshot: PoolSnapshot, plan: Plan) -> None:
-    """Raises PlanRuleBroken with all rules that the plan breaks."""
+    """Raises PlanRuleBrokenError with all rules that the plan breaks."""
     broken = list(broken_rules(snapshot, plan))
     if broken:
-        raise PlanRuleBroken("; ".join(broken))
+        raise PlanRuleBrokenError("; ".join(broken))
 
 
 def broken_rules(snapshot: PoolSnapshot, plan: Plan) -> Iterator[str]:

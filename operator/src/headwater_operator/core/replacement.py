@@ -152,17 +152,24 @@ def _drain_surplus(draft: Draft) -> None:
     """All surplus at once, but never at the price of a group that serves while its successor does not yet."""
     active = [member for member in draft.having(Role.ACTIVE) if not member.changed]
     surplus = len(draft.having(Role.ACTIVE)) - draft.desired_active
-    left = sum(serves(draft, member) for member in active)
-    floor = min(left, draft.desired_active - draft.snapshot.spec.rollout.max_unavailable)
+    floor = draft.desired_active - draft.snapshot.spec.rollout.max_unavailable
+    staying = list(active)
     for member in sorted(active, key=lambda member: victim_order(draft, member))[: max(0, surplus)]:
-        left -= serves(draft, member)
-        if left < floor:
+        staying.remove(member)
+        if not _enough(draft, staying, active, floor):
             return
         if draft.is_old(member) and surplus == 1 and not draft.having(Role.DRAINING):
             drain(draft, member, Reason.RETIRED, "its revision is being replaced")
         else:
             reason = Reason.SUSPENDED if draft.snapshot.spec.suspend else Reason.SCALED_DOWN
             drain(draft, member, reason, f"{draft.desired_active} active groups are wanted")
+
+
+def _enough(draft: Draft, staying: list[Member], active: list[Member], floor: int) -> bool:
+    """As many as promised, or as there were, are ready and in the Service without the ones that go."""
+    ready, ready_before = (sum(member.promotable for member in some) for some in (staying, active))
+    serving_now, serving_before = (sum(serves(draft, member) for member in some) for some in (staying, active))
+    return ready >= min(ready_before, floor) and serving_now >= min(serving_before, floor)
 
 
 def serves(draft: Draft, member: Member) -> bool:
