@@ -9,7 +9,7 @@ from headwater_operator.adapters import kinds
 from support.api_proxy import ApiProxy
 from support.fake_kubelet import FakeKubelet
 from support.operator_cluster import Cluster, until
-from support.operator_runs import operator_process, plain_kubeconfig
+from support.operator_runs import RunOperator, operator_process, plain_kubeconfig
 
 
 async def test_a_running_operator_answers_on_its_ports_and_leaves_no_mark_on_a_pool(
@@ -66,6 +66,29 @@ async def test_a_second_operator_waits_and_takes_over_when_the_first_is_told_to_
         assert status in (0, 503)
         assert await leader.terminate() == 0
         await other.until_ready()
+
+
+async def test_with_no_namespace_named_pools_of_all_are_served(
+    cluster: Cluster, kubelet: FakeKubelet, run_operator: RunOperator
+) -> None:
+    async with run_operator(engine_admin_port=kubelet.port, namespaces=()):
+        await cluster.create_pool(replicas=1, warmPool={"size": 0})
+        await cluster.until_condition("Ready", "True")
+
+
+async def test_of_several_namespaces_only_those_named_are_served(
+    cluster: Cluster, kubelet: FakeKubelet, run_operator: RunOperator
+) -> None:
+    async with run_operator(engine_admin_port=kubelet.port, namespaces=("default", cluster.namespace)):
+        elsewhere = Cluster(cluster.client, cluster.configuration, "kube-public")
+        await elsewhere.create_pool(name="other", replicas=1)
+        await cluster.create_pool(replicas=1, warmPool={"size": 0})
+        await cluster.until_condition("Ready", "True")
+        other = await elsewhere.get(kinds.POOL, "other")
+        await elsewhere.delete(kinds.POOL, "other")
+        assert other is not None
+        assert "status" not in other
+        assert await elsewhere.groups() == []
 
 
 async def test_an_operator_whose_lease_is_stolen_ends_with_an_error(
