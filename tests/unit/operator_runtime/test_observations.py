@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from headwater_contracts.reasons import Role
+from headwater_operator.adapters.cache import Cache
 from headwater_operator.adapters.trim import trim_endpoint_slice, trim_node, trim_pod, trim_service
+from headwater_operator.reconcile.gather import NodeMemo
 from headwater_operator.reconcile.observe import covers, observe_group, observe_node, observe_pod, ready_pods
 from headwater_operator.reconcile.ownership import Ownership, ownership
 
@@ -112,6 +114,25 @@ def test_a_nodes_heartbeat_alone_changes_nothing_that_is_kept() -> None:
         )
 
     assert node("one") == node("two")
+
+
+def test_nodes_are_observed_again_when_one_changed_came_or_went() -> None:
+    def node(name: str, ready: str, version: int) -> dict[str, Any]:
+        metadata = {"name": name, "uid": name, "resourceVersion": str(version)}
+        return {"kind": "Node", "metadata": metadata, "status": {"conditions": [{"type": "Ready", "status": ready}]}}
+
+    cache, memo = Cache(lambda _key: None), NodeMemo()
+    assert memo.observed(cache) == ()
+    cache.observe(node("a", "True", 1))
+    first = memo.observed(cache)
+    assert [each.ready for each in first] == [True]
+    assert memo.observed(cache) is first
+    cache.observe(node("a", "False", 2))
+    assert [each.ready for each in memo.observed(cache)] == [False]
+    cache.observe(node("b", "True", 3))
+    assert len(memo.observed(cache)) == 2
+    cache.forget("Node", "a")
+    assert [each.name for each in memo.observed(cache)] == ["b"]
 
 
 def test_only_endpoints_that_get_traffic_are_ready() -> None:

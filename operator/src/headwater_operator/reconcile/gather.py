@@ -9,7 +9,13 @@ from headwater_contracts.labels import LABEL_RANK
 from headwater_operator.adapters import kinds
 from headwater_operator.adapters.store import uid_of
 from headwater_operator.api.pool import InferencePoolSpec
-from headwater_operator.core.snapshot import EngineReading, ForeignObject, GroupObservation, PoolSnapshot
+from headwater_operator.core.snapshot import (
+    EngineReading,
+    ForeignObject,
+    GroupObservation,
+    NodeObservation,
+    PoolSnapshot,
+)
 from headwater_operator.desired.refs import PoolRef
 from headwater_operator.desired.services import build_service
 from headwater_operator.ports import ClusterReader, Object
@@ -24,12 +30,28 @@ class Readings(Protocol):
         """What the engine in a pod last said; None if it was not asked yet."""
 
 
+class NodeMemo:
+    """Observations of all nodes, made again only when one changed: a thousand pools share a thousand nodes."""
+
+    def __init__(self) -> None:
+        self._seen: list[Object] = []
+        self._observed: tuple[NodeObservation, ...] = ()
+
+    def observed(self, reader: ClusterReader) -> tuple[NodeObservation, ...]:
+        """All nodes, as the reader has them now."""
+        items = reader.all(kinds.NODE.name)
+        if len(items) != len(self._seen) or any(a is not b for a, b in zip(items, self._seen, strict=True)):
+            self._seen, self._observed = items, tuple(observe_node(item) for item in items)
+        return self._observed
+
+
 def gather_snapshot(
     pool: Object,
     spec: InferencePoolSpec,
     reader: ClusterReader,
     readings: Readings,
     *,
+    nodes: tuple[NodeObservation, ...],
     refused: Mapping[str, str],
     foreign: tuple[ForeignObject, ...] = (),
 ) -> PoolSnapshot:
@@ -52,7 +74,7 @@ def gather_snapshot(
         status=pool.get("status") or {},
         groups=tuple(gather_group(item, reader, readings) for item in reader.owned(kinds.GROUP.name, namespace, uid)),
         revisions=tuple(observe_revision(item) for item in reader.owned(kinds.REVISION.name, namespace, uid)),
-        nodes=tuple(observe_node(item) for item in reader.all(kinds.NODE.name)),
+        nodes=nodes,
         service_exists=service_exists,
         foreign=foreign,
         refused=refused,

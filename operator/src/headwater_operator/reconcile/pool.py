@@ -24,7 +24,7 @@ from headwater_operator.core.snapshot import ForeignObject, PoolSnapshot
 from headwater_operator.core.status import group_status, pool_status, status_needs_write
 from headwater_operator.ports import Clock, Events, Object
 from headwater_operator.reconcile.apply import Executor, Outcome
-from headwater_operator.reconcile.gather import Readings, gather_snapshot
+from headwater_operator.reconcile.gather import NodeMemo, Readings, gather_snapshot
 from headwater_operator.reconcile.ownership import Ownership, ownership
 from headwater_operator.reconcile.stalled import unreadable_spec_status
 
@@ -65,6 +65,7 @@ class PoolReconciler:
     _written_at: dict[PoolKey, dict[str, float]] = field(default_factory=dict)
     """When the status of an object (by uid) of a pool was last written."""
     _foreign: dict[PoolKey, tuple[ForeignObject, ...]] = field(default_factory=dict)
+    _nodes: NodeMemo = field(default_factory=NodeMemo)
 
     async def reconcile(self, key: PoolKey) -> float | None:
         """Runs once; returns after how many seconds to look again, if at all. Raises OperatorError."""
@@ -92,7 +93,15 @@ class PoolReconciler:
         groups = reader.owned(kinds.GROUP.name, key[0], metadata["uid"])
         refusals.begin(key, int(metadata.get("generation") or 0), (group["metadata"]["name"] for group in groups))
         foreign = tuple(self._foreign.get(key, ()))
-        return gather_snapshot(pool, spec, reader, self.readings, refused=refusals.messages(key), foreign=foreign)
+        return gather_snapshot(
+            pool,
+            spec,
+            reader,
+            self.readings,
+            nodes=self._nodes.observed(reader),
+            refused=refusals.messages(key),
+            foreign=foreign,
+        )
 
     async def _look_at_foreign(self, key: PoolKey, pool: Object) -> None:
         """Whether what stood in the way before still does: such objects need not be among those watched."""
