@@ -11,7 +11,12 @@ from e2e.kit.wait import wait_until
 from headwater_contracts.reasons import Role
 
 STREAMS = 9
-LONG: dict[str, Any] = {"model": "sim", "max_tokens": 400, "messages": [{"role": "user", "content": "go on"}]}
+LONG: dict[str, Any] = {
+    "model": "sim",
+    "max_tokens": 400,
+    "ignore_eos": True,
+    "messages": [{"role": "user", "content": "go on"}],
+}
 
 
 def slow_pool(name: str) -> dict[str, Any]:

@@ -86,14 +86,14 @@ def names(objects: list[Object]) -> set[str]:
 
 
 def wait_counts(kubectl: Kubectl, pool: str, *, active: int, standby: int, timeout: float = 120) -> None:
-    """Waits until the status shows these ready groups, and there are no others."""
+    """Waits until the status shows these ready groups, and there are no others but one kept for its logs."""
 
     def reached() -> bool:
         status = (kubectl.get("ipool", pool) or {}).get("status") or {}
         return (
             status.get("readyReplicas") == active
             and status.get("standbyReplicas") == standby
-            and len(groups(kubectl, pool)) == active + standby
+            and len(groups(kubectl, pool)) - len(groups(kubectl, pool, Role.QUARANTINED)) == active + standby
             and status.get("summary", {}).get("warm") == f"{standby}/{standby}"
         )
 
