@@ -35,9 +35,19 @@ def silent(name: str, seconds: float | None, *, ready: bool = False) -> GroupObs
         (group("g", pods=[exited_pod("g")]), Reason.ENGINE_EXITED, "engine exited (code 137, SIGKILL)"),
         (group("g", pods=[exited_pod("g", code=1)]), Reason.ENGINE_EXITED, "engine exited (code 1)"),
         (
-            group("g", pods=[exited_pod("g", exit_reason="OOMKilled", exit_message="CUDA out of memory")]),
+            group("g", pods=[exited_pod("g", exit_reason="OOMKilled", exit_message='d8","event":"request done"}')]),
             Reason.ENGINE_EXITED,
-            "engine exited (code 137, OOMKilled, SIGKILL): CUDA out of memory",
+            "engine exited (code 137, OOMKilled, SIGKILL)",
+        ),
+        (
+            group("g", pods=[exited_pod("g", code=134, exit_message="CUDA error: illegal memory access")]),
+            Reason.ENGINE_EXITED,
+            "engine exited (code 134, SIGABRT): CUDA error: illegal memory access",
+        ),
+        (
+            loading("g", pods=[exited_pod("g", code=None, pod_reason="OutOfcpu", pod_message="too little CPU")]),
+            Reason.LOAD_FAILED,
+            "engine exited (Error) before it had loaded: too little CPU",
         ),
         (
             loading("g", pods=[exited_pod("g", code=1, exit_message="no such model")]),
@@ -45,7 +55,7 @@ def silent(name: str, seconds: float | None, *, ready: bool = False) -> GroupObs
             "engine exited (code 1) before it had loaded: no such model",
         ),
         (
-            group("g", pods=[exited_pod("g", pod_reason="Evicted", exit_message="low on memory")]),
+            group("g", pods=[exited_pod("g", pod_reason="Evicted", pod_message="low on memory", exit_message="{}")]),
             Reason.POD_LOST,
             "pod g-0 was evicted (Evicted): low on memory",
         ),

@@ -77,7 +77,7 @@ def test_why_a_container_waits_is_kept() -> None:
 
 def test_an_eviction_is_told_by_the_pods_own_reason() -> None:
     got = observe_pod(pod({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}))
-    assert (got.pod_reason, got.exit_message) == ("Evicted", "low on memory")
+    assert (got.pod_reason, got.pod_message, got.exit_message) == ("Evicted", "low on memory", None)
 
 
 def test_trimming_loses_nothing_that_is_observed() -> None:

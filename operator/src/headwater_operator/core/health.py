@@ -28,10 +28,13 @@ from enum import StrEnum
 
 from headwater_contracts.admin import EnginePhase
 from headwater_contracts.reasons import Reason
+from headwater_operator.core.conditions import shorten
 from headwater_operator.core.facts import fresh_state, leader_ready, pod_exited, was_loaded
+from headwater_operator.core.last_words import last_words
 from headwater_operator.core.snapshot import GroupObservation, NodeObservation, PodObservation
 from headwater_operator.core.times import seconds_between
 
+_DETAIL_LIMIT = 300
 _NODE_REASONS = frozenset({"NodeLost", "NodeShutdown", "Terminated"})
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 _EVICTION_REASONS = frozenset({"Evicted", "Preempting", "DeletionByTaintManager", "UnexpectedAdmissionError"})
@@ -109,13 +112,16 @@ def _ended(group: GroupObservation, loaded: bool) -> _Cause | None:
     if pod is None:
         return None
     if pod.pod_reason in _NODE_REASONS:
-        return Reason.NODE_LOST, _detail(f"node {pod.node} took the pod down ({pod.pod_reason})", pod.exit_message)
+        return Reason.NODE_LOST, _detail(f"node {pod.node} took the pod down ({pod.pod_reason})", pod.pod_message)
     if pod.pod_reason in _EVICTION_REASONS:
-        return Reason.POD_LOST, _detail(f"pod {pod.name} was evicted ({pod.pod_reason})", pod.exit_message)
-    what = f"engine exited ({describe_exit(pod)})"
+        return Reason.POD_LOST, _detail(f"pod {pod.name} was evicted ({pod.pod_reason})", pod.pod_message)
+    what, words = (
+        f"engine exited ({describe_exit(pod)})",
+        last_words(pod.exit_message, pod.exit_code) or pod.pod_message,
+    )
     if loaded:
-        return Reason.ENGINE_EXITED, _detail(what, pod.exit_message)
-    return Reason.LOAD_FAILED, _detail(f"{what} before it had loaded", pod.exit_message)
+        return Reason.ENGINE_EXITED, _detail(what, words)
+    return Reason.LOAD_FAILED, _detail(f"{what} before it had loaded", words)
 
 
 def describe_exit(pod: PodObservation) -> str:
@@ -132,7 +138,7 @@ def describe_exit(pod: PodObservation) -> str:
 
 def _detail(message: str, more: str | None) -> str:
     more = (more or "").strip()
-    return f"{message}: {more[:300]}" if more else message
+    return f"{message}: {shorten(more, _DETAIL_LIMIT)}" if more else message
 
 
 def _going(group: GroupObservation, limits: HealthLimits, loaded: bool) -> _Cause | None:

@@ -37,8 +37,11 @@ class PodObservation:
     exit_code: int | None = None
     exit_reason: str | None = None
     exit_message: str | None = None
+    """The container's termination message: the engine's own, else the end of its log."""
     pod_reason: str | None = None
     """``status.reason``, such as Evicted or NodeLost."""
+    pod_message: str | None = None
+    """``status.message``: the kubelet's or the node controller's words for it."""
     started_at: datetime | None = None
     """When the engine container started (running or terminated state), None while it has not."""
 

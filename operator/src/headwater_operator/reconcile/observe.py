@@ -46,8 +46,9 @@ def observe_pod(item: Object) -> PodObservation:
         waiting_message=waiting.get("message"),
         exit_code=ended.get("exitCode"),
         exit_reason=ended.get("reason"),
-        exit_message=ended.get("message") or status.get("message"),
+        exit_message=ended.get("message"),
         pod_reason=status.get("reason"),
+        pod_message=status.get("message"),
         started_at=parse_time(running.get("startedAt") or ended.get("startedAt")),
     )
 
