@@ -38,6 +38,8 @@ def configure_logging(level: str, form: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # kopf logs each event at debug and each call to the API below; asyncio each selector.
+    # At info kopf tells of each handler that succeeded and aiohttp of each probe: a line every few seconds a pool,
+    # in which what the operator does would drown.
+    quiet = logging.INFO if root.level <= logging.DEBUG else max(logging.WARNING, root.level)
     for noisy in ("kopf", "asyncio", "aiohttp"):
-        logging.getLogger(noisy).setLevel(max(logging.INFO, root.level))
+        logging.getLogger(noisy).setLevel(quiet)

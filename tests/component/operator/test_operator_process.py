@@ -44,6 +44,9 @@ async def test_a_running_operator_answers_on_its_ports_and_leaves_no_mark_on_a_p
         assert {(line["pool"], line["namespace"], line["reason"]) for line in created} == {
             ("p", cluster.namespace, "FixedReplicas")
         }
+        assert all(line["group"].startswith("p-") for line in created)
+        told_at_info = {line["logger"] for line in lines if line["level"] == "info"}
+        assert not {name for name in told_at_info if not name.startswith("headwater_operator.")}
 
 
 async def test_a_second_operator_waits_and_takes_over_when_the_first_is_told_to_stop(

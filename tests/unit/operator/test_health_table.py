@@ -45,7 +45,7 @@ def silent(name: str, seconds: float | None, *, ready: bool = False) -> GroupObs
             "engine exited (code 134, SIGABRT): CUDA error: illegal memory access",
         ),
         (
-            loading("g", pods=[exited_pod("g", code=None, pod_reason="OutOfcpu", pod_message="too little CPU")]),
+            loading("g", pods=[exited_pod("g", exit_code=None, pod_reason="OutOfcpu", pod_message="too little CPU")]),
             Reason.LOAD_FAILED,
             "engine exited (Error) before it had loaded: too little CPU",
         ),

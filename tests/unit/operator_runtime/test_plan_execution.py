@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from structlog.testing import capture_logs
+
 from headwater_contracts.admin import EngineState
 from headwater_contracts.reasons import Reason, Role
 from headwater_operator import errors
@@ -257,3 +259,14 @@ async def test_a_write_without_an_answer_stays_open_with_its_name() -> None:
     got = await on.apply_plan(plan(create("c")), snapshot())
     assert isinstance(got.error, errors.OutcomeUnknown)
     assert [(write.name, write.creates) for write in on.expectations.open(KEY)] == [("c", True)]
+
+
+async def test_each_action_is_logged_with_pool_group_and_reason() -> None:
+    actions = (create("c", "c is made"), set_role("a", Role.DRAINING, "a drains"))
+    with capture_logs() as lines:
+        await executor(Api()).apply_plan(plan(*actions), snapshot(group("a")))
+    got = [(line["pool"], line["group"], line["action"], line["reason"], line["detail"]) for line in lines]
+    assert got == [
+        ("p", "c", "CreateGroup", "WarmPoolRefill", "c is made"),
+        ("p", "a", "SetRole", "Promoted", "a drains"),
+    ]

@@ -327,4 +327,6 @@ def _said(action: act.Action) -> dict[str, str]:
         value = getattr(action, name, None)
         if value is not None:
             said["detail" if name == "message" else name] = str(value)
+    if isinstance(action, act.CreateGroup):
+        said["group"] = said.pop("name")
     return said
