@@ -114,6 +114,19 @@ def test_what_is_allowed_has_no_problem(spec: InferencePoolSpec, settings: dict[
     assert find_problem(snapshot(spec=spec), replace(SETTINGS, **settings)) is None
 
 
+def test_the_default_images_are_listed_among_the_allowed_ones() -> None:
+    spec = vllm_spec(engine={"image": "evil.example/miner:1"})
+
+    def listed(**settings: Any) -> str:
+        problem = find_problem(snapshot(spec=spec), replace(SETTINGS, **settings))
+        return problem.message.partition("allow list (")[2].partition(")")[0] if problem else ""
+
+    assert listed(allowed_images=()) == "engine-cpu:1, engine-cuda:1, engine-sim:1"
+    assert listed() == "engine-cpu:1, engine-cuda:1, engine-sim:1, registry.example/engine-*"
+    none = {"default_image_sim": "", "default_image_vllm_cpu": "", "default_image_vllm_cuda": ""}
+    assert listed(allowed_images=(), **none) == "it is empty"
+
+
 def test_a_foreign_service_stops_a_new_pool_before_it_makes_anything() -> None:
     plan = plan_for(foreign=(ForeignObject("Service", "pool"),), service_exists=False, revisions=(), status={})
     assert plan.problem is not None

@@ -74,7 +74,7 @@ def _image(spec: InferencePoolSpec, settings: DecisionSettings) -> EventNote | N
         )
     if not image or settings.image_allowed(image):
         return None
-    allowed = ", ".join(settings.allowed_images) or "none"
+    allowed = ", ".join(sorted({*settings.default_images(), *settings.allowed_images}) or ["it is empty"])
     return _problem(
         Reason.IMAGE_NOT_ALLOWED,
         f"spec.engine.image: {image!r} is not on the operator's allow list ({allowed}): use an allowed image, "
