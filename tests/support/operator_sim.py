@@ -129,6 +129,7 @@ class Engines:
             if not (pod.get("status") or {}).get("podIP"):
                 continue
             history = self.histories.setdefault(pod["metadata"]["uid"], EngineHistory())
+            history.asked(self.world.now)
             engine = self.world.engines.get(pod["metadata"]["name"])
             state = engine.state(self.world.now) if engine else None
             if state is None:

@@ -262,6 +262,11 @@ class World:
         self.faults_at.append(self.now)
         self.engines[pod].failed = True
 
+    def hang(self, pod: str) -> None:
+        """The engine's process stands still: it answers nobody."""
+        self.faults_at.append(self.now)
+        self.engines[pod].hung = True
+
     def stop_node(self, node: str) -> None:
         """Power cut: nothing on the node answers; the API server learns of it 40 s later."""
         self.nodes[node].up, self.nodes[node].down_since = False, self.now

@@ -53,6 +53,17 @@ def test_a_killed_active_group_is_replaced_by_the_warm_one_within_one_probe() ->
     assert_golden(sim, "kill-active")
 
 
+def test_an_engine_that_hangs_is_replaced_by_an_operator_that_started_after_it_fell_silent() -> None:
+    sim = serving(**TWO_AND_ONE)
+    victim = sim.groups("active")[0]
+    sim.world.hang(leader(victim))
+    sim.restart()
+    took = sim.until(lambda: victim not in sim.groups("active"))
+    assert 15 <= took <= 20, "health.interval times failureThreshold, from the first probe"
+    sim.until(lambda: sim.is_true("Ready") and sim.is_true("WarmPoolReady"))
+    assert_settled(sim)
+
+
 def test_scaling_from_three_to_one_lets_running_streams_finish() -> None:
     sim = serving(replicas=3)
     busiest, *others = sim.groups("active")

@@ -28,12 +28,15 @@ def test_a_failed_probe_leaves_the_state_unknown_and_says_for_how_long_the_engin
     assert (got.state, got.error, got.age_seconds, got.silent_seconds) == (None, "refused", 1.0, 5.0)
 
 
-def test_an_engine_that_never_answered_has_no_length_of_silence() -> None:
+def test_an_engine_that_never_answered_is_silent_since_it_was_first_asked() -> None:
     history = EngineHistory()
+    history.asked(12.0)
     history.failed("refused", 14.0)
-    got = history.reading(15.0)
+    history.asked(16.0)
+    history.failed("refused", 18.0)
+    got = history.reading(20.0)
     assert got is not None
-    assert got.silent_seconds is None
+    assert got.silent_seconds == 8.0
 
 
 def test_the_window_starts_with_the_oldest_answer_of_about_a_minute() -> None:

@@ -106,6 +106,16 @@ async def test_a_leader_is_asked_at_once_and_then_each_interval_with_its_groups_
         assert at.engines.tokens == {"10.0.0.1": group_token(TOKEN, "n", "g1")}
 
 
+async def test_silence_of_an_engine_that_never_answered_counts_from_its_first_probe() -> None:
+    async with bench(latency=1.0) as at:
+        at.prober.pod_changed(pod(), None)
+        await asyncio.sleep(20.5)
+        got = at.prober.reading("uid-1-0")
+        assert got is not None
+        assert got.state is None
+        assert got.silent_seconds == pytest.approx(20.5, abs=0.01)
+
+
 async def test_probes_of_many_engines_spread_over_the_interval() -> None:
     async with bench() as at:
         for number in range(1, 101):

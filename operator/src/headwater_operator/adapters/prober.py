@@ -147,6 +147,7 @@ class Prober:
 
     async def _probe(self, target: _Target) -> None:
         try:
+            target.history.asked(self._clock.monotonic())
             try:
                 token = self.token(target.pool[0], target.group)
                 state = await self._control.state(target.ip, token)

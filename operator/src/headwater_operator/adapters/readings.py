@@ -21,8 +21,14 @@ class EngineHistory:
     last_at: float | None = None
     """When the last probe ended, answered or not."""
     answered_at: float | None = None
+    asked_at: float | None = None
+    """When the first probe of this operator process went out."""
     error: str | None = None
     _window: deque[tuple[float, EngineState]] = field(default_factory=deque)
+
+    def asked(self, now: float) -> None:
+        """A probe goes out."""
+        self.asked_at = now if self.asked_at is None else self.asked_at
 
     def answered(self, state: EngineState, now: float) -> None:
         """Takes in an answer."""
@@ -43,7 +49,8 @@ class EngineHistory:
         """For a snapshot; None before the first probe has ended."""
         if self.last_at is None:
             return None
-        silent = None if self.answered_at is None else now - self.answered_at
+        # An engine that hangs since before this process began would else never count as silent.
+        heard = self.asked_at if self.answered_at is None else self.answered_at
         known = self.error is None
         start = self._window[0][1] if known and self._window and self._window[0][1] is not self.last else None
         return EngineReading(
@@ -51,7 +58,7 @@ class EngineHistory:
             age_seconds=now - self.last_at,
             error=self.error,
             window_start=start,
-            silent_seconds=silent,
+            silent_seconds=None if heard is None else now - heard,
         )
 
 

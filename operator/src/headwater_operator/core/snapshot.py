@@ -57,7 +57,7 @@ class EngineReading:
     window_start: EngineState | None = None
     """The oldest state of the same engine process within the signal window, for histogram deltas."""
     silent_seconds: float | None = None
-    """Since the last answered probe, or since probing began if none was answered yet; None before the first."""
+    """Since the last answered probe, or since this operator's first probe if none was answered yet."""
 
 
 @dataclass(frozen=True, slots=True)
