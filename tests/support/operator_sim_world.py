@@ -37,7 +37,8 @@ class SimEngine:
 
     def ready(self, now: float) -> bool:
         """What ``/readyz`` says."""
-        return self.exit_code is None and self.loaded(now) and not self.failed and self.drain_deadline is None
+        works = self.exit_code is None and self.loaded(now) and not self.failed and not self.hung
+        return works and self.drain_deadline is None
 
     def admits(self, now: float) -> bool:
         """A request that arrives now is answered: for a while after a drain began, still."""
