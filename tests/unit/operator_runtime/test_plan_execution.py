@@ -187,6 +187,27 @@ async def test_a_plan_that_was_carried_out_tells_all_its_events() -> None:
     assert _true_events(asked, got) == asked.events
 
 
+async def test_what_goes_with_no_action_is_told_of_a_plan_that_stopped_too() -> None:
+    notes = (
+        act.EventNote(Reason.SCALED_UP, "from 1 to 2"),
+        act.EventNote(Reason.CRASH_LOOP_HOLD, "6 groups failed"),
+        act.EventNote(Reason.PROMOTED, "b comes"),
+    )
+    api = Api(fails={"apply ReplicaGroup b": errors.Stale("changed")})
+    asked = plan(set_role("b", Role.ACTIVE, "b comes"), create("c", "c is made"), events=notes)
+    got = await executor(api).apply_plan(asked, snapshot(group("b", Role.STANDBY)))
+    assert [note.reason for note in _true_events(asked, got)] == [Reason.SCALED_UP, Reason.CRASH_LOOP_HOLD]
+
+
+async def test_a_replacement_of_which_half_was_done_is_told() -> None:
+    api = Api(fails={"apply ReplicaGroup b": errors.Stale("changed")})
+    message = "group a: engine exited; promoted b"
+    actions = (set_role("a", Role.QUARANTINED, message), set_role("b", Role.ACTIVE, message))
+    asked = plan(*actions, events=(act.EventNote(Reason.REPLACED, message),))
+    got = await executor(api).apply_plan(asked, snapshot(group("a"), group("b", Role.STANDBY)))
+    assert _true_events(asked, got) == asked.events
+
+
 async def test_a_role_change_brings_the_pods_labels_with_it_and_is_counted() -> None:
     api, counts = Api(), Counts()
     actions = (set_role("a", Role.QUARANTINED), set_role("b", Role.ACTIVE))
@@ -198,7 +219,7 @@ async def test_a_role_change_brings_the_pods_labels_with_it_and_is_counted() -> 
 async def test_a_pod_that_went_before_its_label_changed_stops_nothing() -> None:
     api = Api(fails={"apply Pod a-0": errors.NotFound("gone")})
     got = await executor(api).apply_plan(plan(set_role("a", Role.QUARANTINED), create("c")), snapshot(group("a")))
-    assert got.complete
+    assert got.error is None
     assert api.asked[-1] == "create ReplicaGroup c"
 
 
@@ -228,14 +249,14 @@ async def test_a_refused_group_takes_its_pods_out_of_the_plan_and_its_events_are
     assert on.refusals.messages(KEY) == {NEW_GROUP: "quota"}
     again = await on.apply_plan(plan(create("d")), snapshot())
     assert api.asked == ["create ReplicaGroup c"]
-    assert not again.complete
+    assert again.done == []
 
 
 async def test_an_engine_out_of_reach_stops_nothing_and_is_asked_again_soon() -> None:
     api, engines = Api(), Engines(unreachable=True)
     actions = (act.StartDrain("a", 30, 5), set_role("b", Role.ACTIVE))
     got = await executor(api, engines).apply_plan(plan(*actions), snapshot(group("a"), group("b", Role.STANDBY)))
-    assert got.complete
+    assert got.error is None
     assert engines.calls == ["drain 10.0.0.1 token-of-a 30 5"]
     assert engines.asked_now == ["uid-a-0"]
     assert "apply ReplicaGroup b" in api.asked

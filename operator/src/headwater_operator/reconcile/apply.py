@@ -69,8 +69,6 @@ class Outcome:
     """What was refused that the snapshot did not know: say it, and decide again soon."""
     error: errors.OperatorError | None = None
     """What stopped the list."""
-    complete: bool = False
-    """Every action was carried out, or is a pod that waits after a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,6 @@ class Executor:
                 continue
             run.outcome.done.append(action)
             entry.info("action done")
-        run.outcome.complete = run.outcome.error is None and not run.not_made
         return run.outcome
 
 

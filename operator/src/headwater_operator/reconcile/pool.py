@@ -193,8 +193,8 @@ class PoolReconciler:
 
 
 def _true_events(plan: Plan, outcome: Outcome) -> tuple[EventNote, ...]:
-    """Events of what was done: a plan that stopped is decided again, and must not be told twice."""
-    if outcome.complete:
-        return plan.events
+    """All but those of actions that were not carried out: these are decided on, and told, again. An event that goes
+    with no action, such as a change of the wanted number, is never decided on again, since the status has it."""
     done = {getattr(action, "message", None) for action in outcome.done}
-    return tuple(note for note in plan.events if note.message in done)
+    undone = {getattr(action, "message", None) for action in plan.actions} - done
+    return tuple(note for note in plan.events if note.message not in undone)
