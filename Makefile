@@ -10,7 +10,8 @@ GPUS ?= 24
 STATE ?= .headwater/cluster
 
 TOOLS := $(or $(HEADWATER_CACHE),$(HOME)/.cache/headwater)/tools
-export PATH := $(TOOLS)/bin:$(CURDIR)/.venv/bin:$(PATH)
+# The environment first: the tools are in an environment of their own, with another python.
+export PATH := $(CURDIR)/.venv/bin:$(TOOLS)/bin:$(PATH)
 SYNC := uv sync --quiet --frozen --inexact --extra operator --extra engine --extra client
 PYTEST := python -m pytest -q
 
