@@ -98,3 +98,40 @@ def test_a_stopped_loop_guard_does_not_fire() -> None:
     guard._thread.join(60)
 
     assert not stuck.is_set()
+
+
+class Looks(threading.Event):
+    """Stands in for the guard's event: each look finds what the script says, without waiting; then the guard stops."""
+
+    def __init__(self, guard: LoopGuard, *beaten: bool) -> None:
+        super().__init__()
+        self.left = list(beaten)
+        self.waited = 0.0
+        self._guard = guard
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self.waited += timeout
+        if self.left:
+            return self.left.pop(0)
+        self._guard.stop()
+        return True
+
+
+def stuck_after(*beaten: bool) -> list[float]:
+    """When a guard with a patience of 2 s called its loop stuck, in seconds waited, if its looks find ``beaten``."""
+    stuck: list[float] = []
+    guard = LoopGuard(2.0, lambda: stuck.append(looks.waited))
+    looks = guard._beaten = Looks(guard, *beaten)
+    guard.start()
+    guard._thread.join(60)
+    assert not guard._thread.is_alive()
+    return stuck
+
+
+def test_a_pause_of_the_whole_process_is_one_missed_look_and_not_a_stuck_loop() -> None:
+    assert stuck_after(True, False, True, *[False] * 9, True) == []
+
+
+def test_a_loop_that_misses_every_look_is_stuck_after_the_whole_patience() -> None:
+    assert stuck_after(*[False] * 50) == [pytest.approx(2.0)]

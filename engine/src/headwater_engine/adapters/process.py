@@ -13,6 +13,7 @@ import structlog
 
 TERMINATION_LOG = Path("/dev/termination-log")
 _WANTED_FILES = 8192
+_LOOKS = 10
 
 _log = structlog.get_logger("headwater.process")
 
@@ -42,11 +43,12 @@ class LoopGuard:
     """A thread that notices when the event loop itself is stuck, since no task can.
 
     ``beat`` is called by a task of the loop; when it is not for ``patience`` seconds, ``on_stuck`` is called in
-    the thread.
+    the thread. The thread looks many times in that span and counts its looks: a process that stood still as a whole
+    (a paused machine) wakes up to one missed look, and its loop is not to blame.
     """
 
     def __init__(self, patience: float, on_stuck: Callable[[], None]) -> None:
-        self._patience = patience
+        self._look_seconds = patience / _LOOKS
         self._on_stuck = on_stuck
         self._beaten = threading.Event()
         self._over = False
@@ -66,8 +68,10 @@ class LoopGuard:
         self._beaten.set()
 
     def _watch(self) -> None:
+        missed = 0
         while not self._over:
-            if not self._beaten.wait(self._patience) and not self._over:
+            missed = 0 if self._beaten.wait(self._look_seconds) else missed + 1
+            self._beaten.clear()
+            if missed >= _LOOKS and not self._over:
                 self._on_stuck()
                 return
-            self._beaten.clear()
