@@ -117,4 +117,5 @@ class Reason(StrEnum):
     NOT_SUPPORTED_YET = "NotSupportedYet"
     IMAGE_PULL_FAILED = "ImagePullFailed"
     POD_REFUSED = "PodRefused"
+    GROUP_REFUSED = "GroupRefused"
     CONTAINER_CONFIG_INVALID = "ContainerConfigInvalid"

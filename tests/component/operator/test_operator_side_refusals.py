@@ -140,7 +140,9 @@ async def test_a_group_that_a_quota_refuses_makes_no_loop_and_comes_when_there_i
     async with run_operator(plain_configuration(proxy), engine_admin_port=kubelet.port) as operator:
         await cluster.create_pool(replicas=2, warmPool={"size": 0})
         await cluster.until_counts(active=1)
-        events = await until(lambda: cluster.events("PodRefused"), "a warning that says why")
+        got = await cluster.until_condition("Ready", "False", reason="GroupRefused")
+        assert "exceeded quota: q" in got["message"]
+        events = await until(lambda: cluster.events("GroupRefused"), "a warning that says why")
         assert "exceeded quota: q" in events[0]["message"]
         await reconciled(operator, cluster, 3)
         before = len(proxy.writes)

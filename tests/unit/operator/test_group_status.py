@@ -12,7 +12,7 @@ from headwater_contracts.reasons import Role
 from headwater_operator.api.group import ReplicaGroupStatus
 from headwater_operator.core.group_status import group_status
 from headwater_operator.core.routes import serving, settle_wait_seconds
-from headwater_operator.core.snapshot import GroupObservation
+from headwater_operator.core.snapshot import GroupObservation, Refusal
 from support.operator_snapshots import (
     NOW,
     SETTINGS,
@@ -123,7 +123,7 @@ def test_four_conditions_tell_how_far_it_got(item: GroupObservation, want: dict[
 
 
 def test_a_pod_that_the_api_server_refuses_is_told_in_its_words() -> None:
-    status = status_of(loading("g", pods=[]), refused={"g-0": "exceeded quota: gpus"})
+    status = status_of(loading("g", pods=[]), refused={"g-0": Refusal("exceeded quota: gpus", 0.0)})
     scheduled = status["conditions"][0]
     assert scheduled["reason"] == "PodRefused"
     assert "exceeded quota: gpus" in scheduled["message"]

@@ -11,7 +11,7 @@ import pytest
 from headwater_contracts.reasons import ConditionType, Reason, Role
 from headwater_operator.api.pool import InferencePoolStatus
 from headwater_operator.core.decide import decide
-from headwater_operator.core.snapshot import GroupObservation, PoolSnapshot
+from headwater_operator.core.snapshot import NEW_GROUP, GroupObservation, PoolSnapshot, Refusal
 from headwater_operator.core.status import pool_status
 from support.operator_snapshots import (
     NOW,
@@ -20,6 +20,7 @@ from support.operator_snapshots import (
     SETTINGS,
     ago,
     condition,
+    draining,
     engine_state,
     exited_pod,
     group,
@@ -118,8 +119,23 @@ def test_all_ten_conditions_stand_in_every_status_with_reason_and_generation() -
         ),
         (
             (group("a"), loading("s", pods=[])),
-            {"refused": {"s-0": "exceeded quota: gpus"}},
+            {"refused": {"s-0": Refusal("exceeded quota: gpus", 0.0)}},
             [("False", "PodRefused"), ("False", "PodRefused"), ("True", "PodRefused")],
+        ),
+        (
+            (group("a"),),
+            {"refused": {NEW_GROUP: Refusal("exceeded quota: groups", 29.0)}},
+            [("False", "GroupRefused"), ("True", "Progressing"), ("False", "NoProblem")],
+        ),
+        (
+            (group("a"),),
+            {"refused": {NEW_GROUP: Refusal("exceeded quota: groups", 31.0)}},
+            [("False", "GroupRefused"), ("False", "GroupRefused"), ("True", "GroupRefused")],
+        ),
+        (
+            (group("a"), group("b")),
+            {"refused": {NEW_GROUP: Refusal("exceeded quota: groups", 31.0)}},
+            [("True", "GroupsServing"), ("False", "Converged"), ("False", "NoProblem")],
         ),
         (
             (),
@@ -147,6 +163,9 @@ def test_all_ten_conditions_stand_in_every_status_with_reason_and_generation() -
         "image not there yet",
         "image name invalid",
         "quota",
+        "quota of groups for a moment",
+        "quota of groups",
+        "refused group not wanted any more",
         "suspended",
         "suspending",
         "zero replicas",
@@ -226,6 +245,55 @@ def test_capacity_carries_the_schedulers_words() -> None:
     assert short(found, "CapacityAvailable") == [("False", "CapacityShort")]
     assert found["CapacityAvailable"]["message"] == "pod s-0: 0/3 nodes"
     assert "0/3 nodes" in found["Ready"]["message"]
+
+
+def test_a_refused_group_is_told_with_the_servers_words_where_it_is_missed() -> None:
+    spec, refused = pool_spec(warmPool={"size": 1}), {NEW_GROUP: Refusal("exceeded quota: groups", 0.0)}
+    found = conditions(group("a"), group("b"), spec=spec, refused=refused)
+    assert short(found, "Ready", "WarmPoolReady") == [("True", "GroupsServing"), ("False", "WarmPoolShort")]
+    words = "the API server refuses a new group: exceeded quota: groups: mend the quota"
+    assert words in found["WarmPoolReady"]["message"]
+    assert words in conditions(group("a"), refused=refused)["Ready"]["message"]
+
+
+LEAVING = group("x", revision=OLD_REVISION, terminating=True)
+ROOM = "set spec.rollout.maxUnavailable to 1"
+
+
+@pytest.mark.parametrize(
+    ("others", "rollout", "want"),
+    [
+        ((), {}, True),
+        ((LEAVING,), {"maxUnavailable": 1}, False),
+        ((LEAVING,), {}, False),
+        ((draining("d", revision=OLD_REVISION),), {}, False),
+        ((standby("w", revision=OLD_REVISION),), {}, False),
+    ],
+    ids=["nothing gives way", "an active group may", "one goes", "one drains", "an old standby goes"],
+)
+def test_a_rollout_without_room_says_what_it_waits_for_and_the_remedy(
+    others: tuple[GroupObservation, ...], rollout: dict[str, Any], want: bool
+) -> None:
+    waiting = pod("s", Role.STANDBY, ready=False, scheduled=False, node=None, unschedulable_message="Insufficient cpu")
+    old = group("a", revision=OLD_REVISION)
+    warm = sum(other.role is Role.STANDBY for other in others)
+    spec = pool_spec(replicas=1, warmPool={"size": warm}, rollout=rollout)
+    found = conditions(old, loading("s", pods=[waiting]), *others, spec=spec)
+    assert short(found, "Ready", "RolledOut") == [("False", "CapacityShort")] * 2
+    for kind in ("Ready", "RolledOut"):
+        assert "waits for room" in found[kind]["message"]
+        assert "Insufficient cpu" in found[kind]["message"]
+        assert (ROOM in found[kind]["message"]) is want
+
+
+def test_a_rollout_whose_new_groups_do_not_start_says_why() -> None:
+    old = (group("a", revision=OLD_REVISION), group("b", revision=OLD_REVISION))
+    found = conditions(*old, pulling("s", age=5))
+    assert short(found, "Ready", "RolledOut") == [("False", "ImagePullFailed")] * 2
+    assert "spec.engine.image" in found["RolledOut"]["message"]
+    refused = conditions(*old, refused={NEW_GROUP: Refusal("exceeded quota: groups", 0.0)})
+    assert "0 of 2 active" in refused["RolledOut"]["message"]
+    assert "exceeded quota: groups" in refused["RolledOut"]["message"]
 
 
 def served(ttft_bucket: int, slo: dict[str, Any] | None) -> tuple[str, str]:

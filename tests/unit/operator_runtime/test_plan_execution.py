@@ -15,12 +15,12 @@ from headwater_operator import errors
 from headwater_operator.adapters.expectations import Expectations
 from headwater_operator.api.pool import InferencePoolSpec
 from headwater_operator.core import actions as act
-from headwater_operator.core.snapshot import GroupObservation, PodObservation, PoolSnapshot
+from headwater_operator.core.snapshot import NEW_GROUP, GroupObservation, PodObservation, PoolSnapshot, Refusal
 from headwater_operator.desired.refs import BuildSettings
 from headwater_operator.ports import Object
 from headwater_operator.reconcile.apply import Executor
 from headwater_operator.reconcile.pool import _true_events
-from headwater_operator.reconcile.refusals import NEW_GROUP, Refusals
+from headwater_operator.reconcile.refusals import Refusals
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = ("n", "p")
@@ -230,8 +230,8 @@ async def test_a_refused_pod_holds_up_no_other_and_is_not_asked_for_again_at_onc
     got = await on.apply_plan(asked, snapshot(*groups))
     assert api.asked == ["create Pod a-0", "create Pod b-0"]
     assert got.error is None
-    assert got.news == ["the API server refuses a-0: quota"]
-    assert on.refusals.messages(KEY) == {"a-0": "quota"}
+    assert got.news == [act.EventNote(Reason.POD_REFUSED, "the API server refuses a-0: quota", warning=True)]
+    assert on.refusals.standing(KEY, 0.0) == {"a-0": Refusal("quota", 0.0)}
     api.asked.clear()
     await on.apply_plan(asked, snapshot(*groups))
     assert api.asked == ["create Pod b-0"]
@@ -246,7 +246,8 @@ async def test_a_refused_group_takes_its_pods_out_of_the_plan_and_its_events_are
     got = await on.apply_plan(asked, snapshot())
     assert api.asked == ["create ReplicaGroup c"]
     assert _true_events(asked, got) == ()
-    assert on.refusals.messages(KEY) == {NEW_GROUP: "quota"}
+    assert on.refusals.standing(KEY, 0.0) == {NEW_GROUP: Refusal("quota", 0.0)}
+    assert got.news == [act.EventNote(Reason.GROUP_REFUSED, "the API server refuses a new group: quota", warning=True)]
     again = await on.apply_plan(plan(create("d")), snapshot())
     assert api.asked == ["create ReplicaGroup c"]
     assert again.done == []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headwater_operator.reconcile.refusals import LAST_WAIT_SECONDS, NEW_GROUP, Refusals
+from headwater_operator.core.snapshot import NEW_GROUP, Refusal
+from headwater_operator.reconcile.refusals import LAST_WAIT_SECONDS, Refusals
 
 POOL = ("n", "p")
 
@@ -23,7 +24,7 @@ def test_only_a_new_message_is_news() -> None:
     assert refusals.add(POOL, "g-0", "quota", 0.0)
     assert not refusals.add(POOL, "g-0", "quota", 5.0)
     assert refusals.add(POOL, "g-0", "another", 9.0)
-    assert refusals.messages(POOL) == {"g-0": "another"}
+    assert refusals.standing(POOL, 12.0) == {"g-0": Refusal("another", 12.0)}, "refused since the first time"
 
 
 def test_a_changed_spec_asks_anew_at_once() -> None:
@@ -42,12 +43,12 @@ def test_pods_of_groups_that_are_gone_are_forgotten_and_the_want_of_a_group_is_n
     refusals.add(POOL, "g-0", "quota", 0.0)
     refusals.add(POOL, NEW_GROUP, "quota", 0.0)
     refusals.begin(POOL, 1, [])
-    assert refusals.messages(POOL) == {NEW_GROUP: "quota"}
+    assert list(refusals.standing(POOL, 0.0)) == [NEW_GROUP]
 
 
 def test_an_accepted_object_is_no_longer_named() -> None:
     refusals = Refusals()
     refusals.add(POOL, "g-0", "quota", 0.0)
     refusals.accepted(POOL, "g-0")
-    assert refusals.messages(POOL) == {}
+    assert refusals.standing(POOL, 0.0) == {}
     assert refusals.next_try_seconds(POOL, 0.0) is None

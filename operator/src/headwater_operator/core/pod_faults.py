@@ -1,4 +1,4 @@
-"""Start-up faults of pods that no retry mends, and what a person can do about each."""
+"""Start-up faults of groups and pods that no retry mends, and what a person can do about each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 
 from headwater_contracts.reasons import Reason
 from headwater_operator.core.names import pod_name
-from headwater_operator.core.snapshot import GroupObservation, PodObservation, PoolSnapshot
+from headwater_operator.core.snapshot import NEW_GROUP, GroupObservation, PodObservation, PoolSnapshot
 from headwater_operator.core.times import seconds_between
 
 _PULL = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"})
@@ -28,7 +28,7 @@ def group_fault(group: GroupObservation, snapshot: PoolSnapshot) -> Fault | None
         return None
     return (
         Reason.POD_REFUSED,
-        f"the API server refuses the pod of {group.name}: {refused}: mend the quota or policy that it names",
+        f"the API server refuses the pod of {group.name}: {refused.message}: mend the quota or policy that it names",
     )
 
 
@@ -41,6 +41,17 @@ def lasting_fault(group: GroupObservation, snapshot: PoolSnapshot, now: datetime
         return fault
     since = min([pod.created_at for pod in group.pods], default=group.created_at)
     return fault if seconds_between(since, now) >= grace_seconds else None
+
+
+def refused_group(snapshot: PoolSnapshot, lasting_seconds: float = 0.0) -> Fault | None:
+    """What keeps groups from being made, if it has stood for so long."""
+    refused = snapshot.refused.get(NEW_GROUP)
+    if refused is None or refused.for_seconds < lasting_seconds:
+        return None
+    return (
+        Reason.GROUP_REFUSED,
+        f"the API server refuses a new group: {refused.message}: mend the quota or policy that it names",
+    )
 
 
 def _pod_fault(pod: PodObservation, image: str) -> Fault | None:

@@ -49,7 +49,8 @@ def _ready(view: PoolView) -> Finding:
         reason, why = _why_not_ready(view)
         return Finding(kind, False, reason, f"{count}; {why}")
     if plan.rolling:
-        return Finding(kind, False, Reason.PROGRESSING, f"{count}; {_rollout_progress(view)}")
+        reason, how = _rollout_state(view)
+        return Finding(kind, False, reason, f"{count}; {how}")
     if plan.desired_active == 0:
         reason = Reason.SUSPENDED if view.snapshot.spec.suspend else Reason.GROUPS_SERVING
         return Finding(kind, True, reason, "no active groups are wanted")
@@ -146,11 +147,30 @@ def _rolled_out(view: PoolView) -> Finding:
     if not view.plan.rolling:
         stay = f", but for {view.kept_old} that spec.rollout.partition keeps" if view.kept_old else ""
         return Finding(kind, True, Reason.ROLLOUT_FINISHED, f"all groups are of the revision of the spec{stay}")
+    return Finding(kind, False, *_rollout_state(view))
+
+
+def _rollout_state(view: PoolView) -> tuple[Reason, str]:
+    """How far a rollout is, and what it waits for beyond its own steps."""
+    reason, progress = Reason.PROGRESSING, _rollout_progress(view)
     if view.snapshot.spec.rollout.paused:
-        return Finding(kind, False, Reason.PROGRESSING, f"paused by spec.rollout.paused; {_rollout_progress(view)}")
+        return reason, f"paused by spec.rollout.paused; {progress}"
+    if fault := view.fault():
+        return fault[0], f"{progress}; {fault[1]}"
     if view.plan.hold is not None:
-        return Finding(kind, False, Reason.CRASH_LOOP_HOLD, view.plan.hold.message)
-    return Finding(kind, False, Reason.PROGRESSING, _rollout_progress(view))
+        return Reason.CRASH_LOOP_HOLD, f"{progress}; {view.plan.hold.message}"
+    if unschedulable := view.unschedulable():
+        return Reason.CAPACITY_SHORT, f"{progress}; the next step waits for room{_room_remedy(view)}: {unschedulable}"
+    return reason, progress
+
+
+def _room_remedy(view: PoolView) -> str:
+    """Empty where a group already gives way, or may."""
+    if view.snapshot.spec.rollout.max_unavailable > 0 or view.leaving:
+        return ""
+    return (
+        " (free capacity, or set spec.rollout.maxUnavailable to 1: then an old group goes before its successor is up)"
+    )
 
 
 def _rollout_progress(view: PoolView) -> str:

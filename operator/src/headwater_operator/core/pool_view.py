@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from headwater_contracts.reasons import ConditionType, Role
-from headwater_operator.core.actions import DeleteGroup, Plan, SetRole
+from headwater_operator.core.actions import CreateGroup, DeleteGroup, Plan, SetRole
 from headwater_operator.core.facts import leader_ready, routable
 from headwater_operator.core.health import Health
-from headwater_operator.core.pod_faults import Fault, group_fault, lasting_fault
+from headwater_operator.core.pod_faults import Fault, group_fault, lasting_fault, refused_group
 from headwater_operator.core.routes import serving
 from headwater_operator.core.settings import DecisionSettings
 from headwater_operator.core.signals import PoolSignals, pool_signals
@@ -45,17 +45,27 @@ class PoolView:
         """Active groups of another revision than the spec's."""
         return sum(group.revision != self.plan.update_revision for group in self.active)
 
+    @property
+    def leaving(self) -> bool:
+        """A group is on its way out, or goes with this plan, and frees what it holds."""
+        going = any(isinstance(action, DeleteGroup) for action in self.plan.actions)
+        return going or bool(self.draining) or any(group.terminating for group in self.snapshot.groups)
+
     def fault(self) -> Fault | None:
-        """The first start-up fault among active and standby groups."""
+        """The first start-up fault among active and standby groups, and those that are still to be made."""
         found = (group_fault(group, self.snapshot) for group in (*self.active, *self.standby))
-        return next((fault for fault in found if fault is not None), None)
+        return next((fault for fault in found if fault is not None), self._refused_group())
 
     def lasting_fault(self) -> Fault | None:
         """The first start-up fault that asks for a person."""
         grace = self.settings.fault_grace_seconds
         groups = (*self.active, *self.standby)
         found = (lasting_fault(group, self.snapshot, self.now, grace) for group in groups)
-        return next((fault for fault in found if fault is not None), None)
+        return next((fault for fault in found if fault is not None), self._refused_group(grace))
+
+    def _refused_group(self, lasting_seconds: float = 0.0) -> Fault | None:
+        wanted = any(isinstance(action, CreateGroup) for action in self.plan.actions)
+        return refused_group(self.snapshot, lasting_seconds) if wanted else None
 
     def unschedulable(self) -> str | None:
         """The scheduler's message for the first pod that fits on no node."""

@@ -97,6 +97,18 @@ class ForeignObject:
     name: str
 
 
+NEW_GROUP = "ReplicaGroup"
+"""What a refused group is noted under: each attempt has another name, and all stand for the same want."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What the API server said to a create, and for how long it has refused it."""
+
+    message: str
+    for_seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class NodeObservation:
     name: str
@@ -122,7 +134,7 @@ class PoolSnapshot:
     nodes: tuple[NodeObservation, ...]
     service_exists: bool
     foreign: tuple[ForeignObject, ...] = ()
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Pod name → the API server's message for a create that it refused (quota, admission)."""
+    refused: Mapping[str, Refusal] = field(default_factory=dict)
+    """Pod name, or NEW_GROUP, → a create that the API server refused (quota, admission)."""
     endpoints_ready: frozenset[str] | None = None
     """Names of the pods that the Service's EndpointSlices list as ready; None if slices are not observed."""

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import structlog
 
 from headwater_contracts.admin import token_digest
-from headwater_contracts.reasons import Role
+from headwater_contracts.reasons import Reason, Role
 from headwater_operator import errors
 from headwater_operator.adapters import kinds
 from headwater_operator.adapters.cache import PoolKey
@@ -24,7 +24,13 @@ from headwater_operator.api.parsing import InvalidSpec
 from headwater_operator.core import actions as act
 from headwater_operator.core.facts import leader
 from headwater_operator.core.names import pod_name, revision_name
-from headwater_operator.core.snapshot import ForeignObject, GroupObservation, PodObservation, PoolSnapshot
+from headwater_operator.core.snapshot import (
+    NEW_GROUP,
+    ForeignObject,
+    GroupObservation,
+    PodObservation,
+    PoolSnapshot,
+)
 from headwater_operator.desired.groups import build_group, build_group_role
 from headwater_operator.desired.pods import build_pod, build_pod_role
 from headwater_operator.desired.refs import BuildSettings, PoolRef
@@ -34,7 +40,7 @@ from headwater_operator.ports import Clock, ClusterReader, ClusterWriter, Engine
 from headwater_operator.reconcile.gather import gather_group
 from headwater_operator.reconcile.observe import observe_pod
 from headwater_operator.reconcile.ownership import Ownership, ownership
-from headwater_operator.reconcile.refusals import NEW_GROUP, Refusals
+from headwater_operator.reconcile.refusals import Refusals
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +71,7 @@ class Outcome:
 
     done: list[act.Action] = field(default_factory=list)
     foreign: list[ForeignObject] = field(default_factory=list)
-    news: list[str] = field(default_factory=list)
+    news: list[act.EventNote] = field(default_factory=list)
     """What was refused that the snapshot did not know: say it, and decide again soon."""
     error: errors.OperatorError | None = None
     """What stopped the list."""
@@ -306,7 +312,9 @@ class _Run:
         log.warning("refused", namespace=self.key[0], pool=self.key[1], object=name, error=message)
         self.waiting.append(name)
         if self.on.refusals.add(self.key, name, message, self.on.clock.monotonic()):
-            self.outcome.news.append(f"the API server refuses {name}: {message}")
+            reason, what = (Reason.GROUP_REFUSED, "a new group") if name == NEW_GROUP else (Reason.POD_REFUSED, name)
+            said = f"the API server refuses {what}: {message}"
+            self.outcome.news.append(act.EventNote(reason, said, warning=True))
 
     def _found_foreign(self, kind: str, name: str) -> None:
         self.outcome.foreign.append(ForeignObject(kind, name))

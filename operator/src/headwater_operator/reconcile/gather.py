@@ -15,6 +15,7 @@ from headwater_operator.core.snapshot import (
     GroupObservation,
     NodeObservation,
     PoolSnapshot,
+    Refusal,
 )
 from headwater_operator.desired.refs import PoolRef
 from headwater_operator.desired.services import build_service
@@ -52,7 +53,7 @@ def gather_snapshot(
     readings: Readings,
     *,
     nodes: tuple[NodeObservation, ...],
-    refused: Mapping[str, str],
+    refused: Mapping[str, Refusal],
     foreign: tuple[ForeignObject, ...] = (),
 ) -> PoolSnapshot:
     """The pool and all that belongs to it, as the caches have it now. ``foreign``: found by refused creates."""

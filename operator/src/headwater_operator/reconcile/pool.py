@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import structlog
 
-from headwater_contracts.reasons import Reason
 from headwater_operator import errors
 from headwater_operator.adapters import kinds
 from headwater_operator.adapters.cache import PoolKey
@@ -84,8 +83,8 @@ class PoolReconciler:
         plan = decide(snapshot, self.settings, self.clock.now(), self._names(key))
         outcome = await self.executor.apply_plan(plan, snapshot)
         await self._say(pool, snapshot, replace(plan, events=_true_events(plan, outcome)))
-        for refusal in outcome.news:
-            await self.events.emit(pool, str(Reason.POD_REFUSED), refusal, warning=True)
+        for note in outcome.news:
+            await self.events.emit(pool, str(note.reason), note.message, warning=note.warning)
         return self._next_look(key, plan, outcome)
 
     def _gather(self, key: PoolKey, pool: Object, spec: InferencePoolSpec) -> PoolSnapshot:
@@ -99,7 +98,7 @@ class PoolReconciler:
             reader,
             self.readings,
             nodes=self._nodes.observed(reader),
-            refused=refusals.messages(key),
+            refused=refusals.standing(key, self.clock.monotonic()),
             foreign=foreign,
         )
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headwater_operator.adapters.cache import PoolKey
+from headwater_operator.core.snapshot import NEW_GROUP, Refusal
 
-NEW_GROUP = "ReplicaGroup"
-"""What a refused group is noted under: each attempt has another name, and all stand for the same want."""
 FIRST_WAIT_SECONDS = 1.0
 LAST_WAIT_SECONDS = 60.0
 
@@ -17,6 +16,7 @@ LAST_WAIT_SECONDS = 60.0
 class _Refusal:
     message: str
     times: int
+    since: float
     next_try: float
 
 
@@ -40,9 +40,9 @@ class Refusals:
         """Notes a refusal; true if it says something new."""
         refused = self._by_pool.setdefault(pool, {})
         before = refused.get(name)
-        times = before.times + 1 if before is not None else 1
+        times, since = (before.times + 1, before.since) if before is not None else (1, now)
         wait = min(FIRST_WAIT_SECONDS * 2.0 ** min(times - 1, 10), LAST_WAIT_SECONDS)
-        refused[name] = _Refusal(message, times, now + wait)
+        refused[name] = _Refusal(message, times, since, now + wait)
         return before is None or before.message != message
 
     def accepted(self, pool: PoolKey, name: str) -> None:
@@ -59,9 +59,10 @@ class Refusals:
         waits = [refusal.next_try - now for refusal in self._by_pool.get(pool, {}).values()]
         return max(0.05, min(waits)) if waits else None
 
-    def messages(self, pool: PoolKey) -> dict[str, str]:
-        """Object name → the API server's message."""
-        return {name: refusal.message for name, refusal in self._by_pool.get(pool, {}).items()}
+    def standing(self, pool: PoolKey, now: float) -> dict[str, Refusal]:
+        """Object name → what the API server said, for a snapshot."""
+        refused = self._by_pool.get(pool, {})
+        return {name: Refusal(refusal.message, now - refusal.since) for name, refusal in refused.items()}
 
     def forget(self, pool: PoolKey) -> None:
         """Drops all that is known of a pool."""
