@@ -8,6 +8,7 @@ import httpx
 
 from e2e.kit.kubectl import Kubectl
 from e2e.kit.pools import service_url, sim_pool, wait_ready
+from e2e.kit.wait import wait_until
 
 TRIES = 50
 AT_ONCE = 5
@@ -16,10 +17,14 @@ AT_ONCE = 5
 def first_request(kubectl: Kubectl, name: str) -> str:
     """Makes a pool, asks the instant ``kubectl wait`` returns, and removes the pool; what the client met."""
     kubectl.apply(sim_pool(name))
-    wait_ready(kubectl, name, timeout=240)
+    # Asked for beforehand, so that nothing lies between Ready and the request.
+    wait_until(lambda: kubectl.get("service", name), timeout=120, what=f"Service {name}")
+    url = f"{service_url(kubectl, name)}/v1/chat/completions"
+    body = {"model": "sim", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
     try:
-        body = {"model": "sim", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
-        return str(httpx.post(f"{service_url(kubectl, name)}/v1/chat/completions", json=body, timeout=30).status_code)
+        with httpx.Client(timeout=30) as client:
+            wait_ready(kubectl, name, timeout=240)
+            return str(client.post(url, json=body).status_code)
     except httpx.HTTPError as error:
         return repr(error)
     finally:
