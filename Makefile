@@ -57,6 +57,7 @@ unit: deps ## pure logic, no I/O
 sim: deps ## the reconcile over a simulated cluster, in virtual time
 	$(PYTEST) tests/sim
 component: deps-test ## one piece with real neighbours: API server, sockets, vLLM
+	@scripts/bootstrap cluster
 	$(PYTEST) tests/component
 contract: deps-test ## one suite for every implementation of a port
 	$(PYTEST) tests/contract
