@@ -32,7 +32,7 @@ def test_a_pool_keeps_the_rules_through_random_faults_and_converges_after_them(s
     assert faults > 20
     mischief.stop()
     # The hold after so many crashes is right, and is tested elsewhere.
-    sim.change_spec(failure={"maxReplacements": 1000})
+    sim.change_spec(failure={"maxReplacements": 30, "window": "1s"})
     sim.until(lambda: settled(sim), within=900)
 
 

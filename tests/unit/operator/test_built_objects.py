@@ -15,6 +15,7 @@ from headwater_contracts.admin import token_digest
 from headwater_contracts.reasons import Reason, Role
 from headwater_operator.api.group import ReplicaGroupSpec
 from headwater_operator.api.parsing import InvalidSpec
+from headwater_operator.api.placement import Resources
 from headwater_operator.api.pool import InferencePoolSpec
 from headwater_operator.core.actions import CreateGroup, CreateRevision, SetRole
 from headwater_operator.desired import (
@@ -94,6 +95,10 @@ def test_a_pod_keeps_the_restricted_standard_and_our_conventions(spec: Inference
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
     assert "livenessProbe" not in container
     assert "cpu" not in container["resources"]["limits"]
+    assert "memory" in container["resources"]["limits"]
+    fields = Resources.model_fields
+    assert "not limited" in str(fields["cpu"].description), "what is built is what the API says"
+    assert "limited alike" in str(fields["memory"].description)
     mounted = {mount["name"] for mount in container["volumeMounts"]}
     assert mounted == {volume["name"] for volume in whole["volumes"]}
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headwater_contracts.reasons import Reason
+from headwater_operator.api.policy import MOST_REPLACEMENTS
 from headwater_operator.core.actions import FailureNote, Plan
 from support.operator_snapshots import (
     OLD_REVISION,
@@ -79,6 +80,14 @@ def test_the_hold_waits_twice_as_long_after_each_further_failure_up_to_half_an_h
     assert waits == [0]
     assert created(after(*[200] * 6, 120.0)) == 1
     assert after(*[200] * 30, 0.0).requeue_after_seconds == pytest.approx(1800.0)
+
+
+def test_the_highest_limit_that_the_api_takes_is_reached() -> None:
+    spec = pool_spec(failure={"maxReplacements": MOST_REPLACEMENTS})
+    known = failures(*[100] * MOST_REPLACEMENTS)
+    assert plan_for(status=known, spec=spec).hold is None
+    failed = loading("a", pods=[exited_pod("a", code=1)])
+    assert plan_for(failed, status=known, spec=spec).hold is not None
 
 
 def test_failures_of_another_revision_hold_nothing_up() -> None:

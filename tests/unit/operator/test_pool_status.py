@@ -321,6 +321,14 @@ def test_fields_without_effect_are_named() -> None:
     assert "spec.autoscaling" in found["SpecHonored"]["message"]
 
 
+def test_a_field_that_acts_in_part_is_named_with_how_far() -> None:
+    found = conditions(group("a"), group("b"), spec=pool_spec(rollout={"partition": 1}))
+    assert short(found, "SpecHonored", "Ready") == [("False", "FieldsNotHonored"), ("True", "GroupsServing")]
+    message = found["SpecHonored"]["message"]
+    assert message.startswith("in part only in this version: spec.rollout.partition (")
+    assert "without effect" not in message
+
+
 def test_the_summary_is_what_the_print_columns_show() -> None:
     spec = pool_spec(warmPool={"size": 1})
     busy = engine_state(kv_used_blocks=71)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headwater_contracts.reasons import Reason, Role
-from headwater_operator.core.actions import CreateRevision, SetRole
+from headwater_operator.core.actions import CreateGroup, CreateRevision, SetRole
 from headwater_operator.core.snapshot import GroupObservation, RevisionObservation
 from support.operator_snapshots import (
     OLD_REVISION,
@@ -14,6 +14,7 @@ from support.operator_snapshots import (
     created,
     deleted,
     draining,
+    exited_pod,
     group,
     loading,
     plan_for,
@@ -128,6 +129,13 @@ def test_partition_keeps_that_many_old_groups() -> None:
     assert plan_for(old("a"), old("b"), spec=spec).rolling
     done = plan_for(old("a"), group("n"), spec=spec)
     assert (done.rolling, roles(done), created(done)) == (False, {}, 0)
+
+
+def test_a_kept_old_group_that_fails_is_replaced_at_the_new_revision() -> None:
+    # As documented: SpecHonored says so of a pool with a partition.
+    spec = pool_spec(rollout={"partition": 1})
+    plan = plan_for(old("a", pods=[exited_pod("a")]), group("n"), spec=spec)
+    assert [action.revision for action in actions(plan, CreateGroup)] == [REVISION]
 
 
 def test_the_end_of_a_rollout_is_told_once() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from headwater_operator.api.honored import NOT_HONORED, fields_not_honored
+from headwater_operator.api.honored import NOT_HONORED, fields_not_honored, fields_partly_honored
 from headwater_operator.api.parsing import parse_pool
 from support.refusals import manifest
 
@@ -51,11 +51,19 @@ def test_defaults_that_are_written_out_are_not_named() -> None:
 def test_fields_that_are_acted_on_are_not_named() -> None:
     change = {
         "slo": {"ttftP90": "1s", "interTokenLatencyP99": "20ms"},
-        "rollout": {"maxSurge": 2, "maxUnavailable": 1, "partition": 1, "paused": True},
+        "rollout": {"maxSurge": 2, "maxUnavailable": 1, "paused": True},
         "failure": {"maxReplacements": 1, "window": "2h", "retainFailed": "0s"},
     }
 
-    assert fields_not_honored(parse_pool(manifest("InferencePool", "a", change))) == ()
+    spec = parse_pool(manifest("InferencePool", "a", change))
+    assert fields_not_honored(spec) == ()
+    assert fields_partly_honored(spec) == {}
+
+
+def test_a_partition_is_named_as_acting_in_part() -> None:
+    spec = parse_pool(manifest("InferencePool", "a", {"rollout": {"partition": 1}}))
+    assert fields_not_honored(spec) == ()
+    assert "replaced at the new one" in fields_partly_honored(spec)["spec.rollout.partition"]
 
 
 def test_all_are_named_at_once_in_the_order_of_the_spec() -> None:

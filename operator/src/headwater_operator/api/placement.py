@@ -106,11 +106,11 @@ class Placement(ApiModel):
 
 
 class Resources(ApiModel):
-    """CPU and memory of each pod, requested and limited alike."""
+    """CPU and memory of each pod."""
 
     cpu: Quantity = "16"
-    """CPUs of one pod, such as 16 or 500m."""
+    """CPUs of one pod, such as 16 or 500m. Requested and not limited, since throttling would stall token streams."""
     memory: Quantity = "200Gi"
-    """Memory of one pod, shared memory included, such as 200Gi."""
+    """Memory of one pod, shared memory included, such as 200Gi. Requested and limited alike."""
     shared_memory: Quantity = "16Gi"
     """Most that /dev/shm may hold, through which tensor-parallel workers talk. It counts as memory of the pod."""

@@ -21,6 +21,8 @@ ObjectivePercent = Annotated[
         )
     ),
 ]
+MOST_REPLACEMENTS = 30
+"""The status lists each failure that counts, so their number is bounded."""
 PoolName = Annotated[str, StringConstraints(pattern=DNS_LABEL, min_length=1, max_length=40)]
 
 
@@ -129,7 +131,8 @@ class Rollout(ApiModel):
     max_unavailable: Annotated[int, Field(ge=0, le=100)] = 0
     """Active groups that may be missing."""
     partition: Replicas = 0
-    """Active groups that stay on, and are replaced at, the old revision."""
+    """Active groups that stay on the old revision. One of them that fails is replaced at the new one in this
+    version."""
     paused: bool = False
     """Starts no further step."""
     progress_deadline: Annotated[Duration, Between("1s", "168h")] = "1h"
@@ -139,7 +142,7 @@ class Rollout(ApiModel):
 class Failure(ApiModel):
     """How failed groups are replaced."""
 
-    max_replacements: Annotated[int, Field(ge=0, le=1000)] = 5
+    max_replacements: Annotated[int, Field(ge=0, le=MOST_REPLACEMENTS)] = 5
     """Replacements within the window after which the pool holds and retries ever more slowly. Those caused by a node
     do not count."""
     window: Annotated[Duration, Between("1s", "168h")] = "1h"

@@ -19,11 +19,13 @@ from datetime import datetime
 from headwater_contracts.labels import ANNOTATION_QUARANTINED_SINCE, ANNOTATION_ROLE_REASON
 from headwater_contracts.reasons import Reason, Role
 from headwater_operator.api.duration import parse_duration
+from headwater_operator.api.policy import MOST_REPLACEMENTS
 from headwater_operator.core.actions import EventNote, FailureNote
 from headwater_operator.core.draft import Draft, Member
 from headwater_operator.core.times import parse_time
 
-_KEPT = 32
+_KEPT = MOST_REPLACEMENTS + 2
+"""One more than the limit makes the hold; a lower number kept than the limit would never reach it."""
 _NOT_COUNTED = frozenset({Reason.POD_LOST, Reason.NODE_LOST})
 _PACE_SECONDS, _PACE_LIMIT_SECONDS = 5.0, 60.0
 _HOLD_SECONDS, _HOLD_LIMIT_SECONDS = 60.0, 1800.0

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from headwater_contracts.reasons import ConditionType, Reason
 from headwater_operator.api.duration import parse_duration
-from headwater_operator.api.honored import fields_not_honored
+from headwater_operator.api.honored import fields_not_honored, fields_partly_honored
 from headwater_operator.core.conditions import Finding
 from headwater_operator.core.pool_view import PoolView
 
@@ -183,7 +183,10 @@ def _rollout_progress(view: PoolView) -> str:
 
 
 def _spec_honored(view: PoolView) -> Finding:
-    kind, fields = ConditionType.SPEC_HONORED, fields_not_honored(view.snapshot.spec)
-    if not fields:
+    kind, spec = ConditionType.SPEC_HONORED, view.snapshot.spec
+    fields, partly = fields_not_honored(spec), fields_partly_honored(spec)
+    said = [f"without effect in this version: {', '.join(fields)}"] if fields else []
+    said += [f"in part only in this version: {path} ({how})" for path, how in partly.items()]
+    if not said:
         return Finding(kind, True, Reason.ALL_HONORED, "all fields that are set have an effect")
-    return Finding(kind, False, Reason.FIELDS_NOT_HONORED, f"without effect in this version: {', '.join(fields)}")
+    return Finding(kind, False, Reason.FIELDS_NOT_HONORED, "; ".join(said))

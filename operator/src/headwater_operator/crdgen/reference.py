@@ -8,7 +8,7 @@ from typing import Any
 
 from headwater_contracts.labels import API_GROUP, API_VERSION
 from headwater_operator.api.base import VALIDATIONS
-from headwater_operator.api.honored import NOT_HONORED
+from headwater_operator.api.honored import NOT_HONORED, PARTLY_HONORED
 from headwater_operator.crdgen.definitions import KINDS, Kind, root_schema
 from headwater_operator.crdgen.structural import INT_OR_STRING
 
@@ -28,6 +28,8 @@ _NOT_YET = """## Accepted, not yet acted on
 This version checks and stores these fields of an InferencePool, and does not act on them; of `autoscaling` it holds
 `minReplicas`. A pool that sets one of them away from its default has the condition `SpecHonored=False`, whose message
 names it.
+"""
+_PARTLY = """These act in part, and are named in the same way:
 """
 _REFUSED = """## What is refused, and how
 
@@ -115,7 +117,9 @@ def _rules(field: Schema) -> Iterator[str]:
 
 
 def _not_yet() -> str:
-    return _NOT_YET + "\n" + "\n".join(f"- `spec.{path}`" for path in NOT_HONORED) + "\n"
+    fields = [f"- `spec.{path}`" for path in NOT_HONORED]
+    partly = [f"- `spec.{path}`: {how}." for path, how in PARTLY_HONORED.items()]
+    return "\n".join([_NOT_YET, *fields, "\n" + _PARTLY, *partly]) + "\n"
 
 
 def _refused(refusals: list[dict[str, Any]]) -> str:
