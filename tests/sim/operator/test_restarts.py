@@ -66,3 +66,12 @@ def test_a_kill_at_any_write_leaves_no_orphan_and_no_double_group(story: Story, 
         assert sim.crashes == 1, number
         assert_settled(sim)
         assert checker.group_creations == whole.group_creations, f"crash at write {number}"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_kill_at_any_write_loses_no_failure_from_the_count_of_crashes(after: bool) -> None:
+    _, _, writes = play(kill_and_refill, None, after=after)
+    for number in range(1, writes + 1):
+        sim, _, _ = play(kill_and_refill, number, after=after)
+        got = [(item["reason"], item["group"] in sim.groups("quarantined")) for item in sim.status()["failures"]]
+        assert got == [("EngineExited", True)], f"crash at write {number}"
