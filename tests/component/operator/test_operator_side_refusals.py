@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from typing import Any
 
 import pytest
@@ -108,7 +110,7 @@ async def test_a_pod_that_a_quota_refuses_is_named_with_the_servers_words_and_co
 
     async def counted() -> bool:
         found = await cluster.get(QUOTA, "q")
-        return found is not None and "pods" in (found.get("status") or {}).get("hard", {})
+        return found is not None and "pods" in (found.get("status") or {}).get("used", {})
 
     await until(counted, "the quota is in force")
     async with run_operator(plain_configuration(proxy), engine_admin_port=kubelet.port) as operator:
@@ -131,12 +133,17 @@ async def test_a_group_that_a_quota_refuses_makes_no_loop_and_comes_when_there_i
 ) -> None:
     count = "count/replicagroups.headwater.dev"
     await cluster.create(QUOTA, {"metadata": {"name": "q"}, "spec": {"hard": {count: "1"}}})
+    changes = itertools.count(1)
 
     async def counted() -> bool:
+        # A quota made before its controller knows the kind is counted when it changes, and not by itself. Without a
+        # count of what there is, the server refuses everything: "status unknown for quota".
+        await cluster.patch(QUOTA, "q", {"spec": {"hard": {"count/secrets": str(1000 + next(changes))}}})
+        await asyncio.sleep(0.5)
         found = await cluster.get(QUOTA, "q")
-        return found is not None and count in (found.get("status") or {}).get("hard", {})
+        return found is not None and count in (found.get("status") or {}).get("used", {})
 
-    await until(counted, "the quota is in force")
+    await until(counted, "the quota is in force", seconds=180.0)
     async with run_operator(plain_configuration(proxy), engine_admin_port=kubelet.port) as operator:
         await cluster.create_pool(replicas=2, warmPool={"size": 0})
         await cluster.until_counts(active=1)

@@ -7,9 +7,8 @@ group must not hold up the others) and an engine that cannot be reached (a drain
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
@@ -18,11 +17,9 @@ from headwater_contracts.reasons import Reason, Role
 from headwater_operator import errors
 from headwater_operator.adapters import kinds
 from headwater_operator.adapters.cache import PoolKey
-from headwater_operator.adapters.expectations import Expectations, Write
-from headwater_operator.adapters.store import controller_of
+from headwater_operator.adapters.expectations import Expectations
 from headwater_operator.api.parsing import InvalidSpec
 from headwater_operator.core import actions as act
-from headwater_operator.core.facts import leader
 from headwater_operator.core.names import pod_name, revision_name
 from headwater_operator.core.snapshot import (
     NEW_GROUP,
@@ -37,22 +34,13 @@ from headwater_operator.desired.refs import BuildSettings, PoolRef
 from headwater_operator.desired.revisions import build_revision
 from headwater_operator.desired.services import build_service
 from headwater_operator.ports import Clock, ClusterReader, ClusterWriter, EngineControl, Object
+from headwater_operator.reconcile.engine_calls import Engines, tell_engine
 from headwater_operator.reconcile.gather import gather_group
 from headwater_operator.reconcile.observe import observe_pod
-from headwater_operator.reconcile.ownership import Ownership, ownership
 from headwater_operator.reconcile.refusals import Refusals
+from headwater_operator.reconcile.writes import Writes
 
 log = structlog.get_logger(__name__)
-
-
-class Engines(Protocol):
-    """The engines as the prober knows them."""
-
-    def token(self, namespace: str, group: str) -> str:
-        """The admin token of a group."""
-
-    def ask_now(self, pod_uid: str) -> None:
-        """Asks for a fresh reading soon."""
 
 
 class Counters(Protocol):
@@ -93,7 +81,9 @@ class Executor:
 
     async def apply_plan(self, plan: act.Plan, snapshot: PoolSnapshot) -> Outcome:
         """Carries out the plan's actions in order, until one fails."""
-        run = _Run(self, snapshot, PoolRef.of(snapshot), Outcome())
+        pool, outcome = PoolRef.of(snapshot), Outcome()
+        writes = Writes(self.reader, self.writer, self.expectations, pool, outcome.foreign)
+        run = _Run(self, snapshot, pool, writes, outcome)
         for action in plan.actions:
             entry = log.bind(namespace=snapshot.namespace, pool=snapshot.name, **_said(action))
             waits = len(run.waiting)
@@ -117,6 +107,7 @@ class _Run:
     on: Executor
     snapshot: PoolSnapshot
     pool: PoolRef
+    writes: Writes
     outcome: Outcome
     not_made: set[str] = field(default_factory=set)
     """Groups of this plan that were refused: their pods are left out with them."""
@@ -131,11 +122,11 @@ class _Run:
         match action:
             case act.CreateRevision():
                 name = revision_name(self.pool.name, action.revision)
-                await self._ensure(kinds.REVISION.name, name, build_revision(self.pool, action))
+                await self.writes.ensure(kinds.REVISION.name, name, build_revision(self.pool, action))
             case act.DeleteRevision():
-                await self._delete_revision(action.name)
+                await self.writes.delete_revision(action.name)
             case act.ApplyService():
-                await self._ensure(kinds.SERVICE.name, self.pool.name, build_service(self.pool))
+                await self.writes.ensure(kinds.SERVICE.name, self.pool.name, build_service(self.pool))
             case act.CreateGroup():
                 await self._create_group(action)
             case act.CreatePod():
@@ -144,54 +135,11 @@ class _Run:
                 await self._set_role(action)
             case act.LabelPod():
                 await self._label(self._pod(action), action.role)
-            case act.StartDrain():
-                await self._drain(action)
-            case act.CancelDrain():
-                await self._undrain(action)
+            case act.StartDrain() | act.CancelDrain():
+                group = self._group(action.group)
+                await tell_engine(action, group, self.pool.namespace, self.on.control, self.on.engines)
             case act.DeleteGroup():
-                write = Write(kinds.GROUP.name, self.pool.namespace, action.group)
-                await self._write(write, lambda: self._delete(write, action.uid))
-
-    # -- writes -------------------------------------------------------------------------------------------
-
-    async def _write(self, write: Write, call: Callable[[], Awaitable[object]]) -> None:
-        with self.on.expectations.writing(self.key, write):
-            await call()
-
-    async def _delete(self, write: Write, uid: str) -> None:
-        await self.on.writer.delete(write.kind, write.namespace, write.name, uid=uid)
-
-    async def _apply(self, body: dict[str, Any]) -> None:
-        metadata = body["metadata"]
-        write = Write(body["kind"], self.pool.namespace, metadata["name"])
-        await self._write(write, lambda: self.on.writer.apply(body))
-
-    async def _create(self, body: dict[str, Any], *, reusable: bool = False) -> None:
-        write = Write(body["kind"], self.pool.namespace, body["metadata"]["name"], creates=reusable)
-        await self._write(write, lambda: self.on.writer.create(body))
-
-    async def _ensure(self, kind: str, name: str, body: dict[str, Any]) -> None:
-        """Creates an object under a name that others may use too, or applies it to our own."""
-        known = self.on.reader.get(kind, self.pool.namespace, name)
-        if ownership(known, self.pool.name, self.pool.uid) is Ownership.ABSENT:
-            try:
-                return await self._create(body)
-            except errors.AlreadyExists:
-                known = await self.on.writer.refresh(kind, self.pool.namespace, name)
-        whose = ownership(known, self.pool.name, self.pool.uid)
-        if known is None or whose is Ownership.LEFTOVER:
-            raise errors.Stale(f"{kind} {name} of an earlier pool of this name is still being deleted")
-        if whose is Ownership.FOREIGN:
-            self._found_foreign(kind, name)
-            raise errors.Refused(f"{kind} {name} exists and is not this pool's", reason="NameConflict")
-        return await self._apply(body | {"metadata": body["metadata"] | {"uid": known["metadata"]["uid"]}})
-
-    async def _delete_revision(self, name: str) -> None:
-        known = self.on.reader.get(kinds.REVISION.name, self.pool.namespace, name)
-        if known is None or ownership(known, self.pool.name, self.pool.uid) is not Ownership.OURS:
-            return
-        write = Write(kinds.REVISION.name, self.pool.namespace, name)
-        await self._write(write, lambda: self._delete(write, known["metadata"]["uid"]))
+                await self.writes.delete(kinds.GROUP.name, action.group, action.uid)
 
     # -- groups and pods ----------------------------------------------------------------------------------
 
@@ -200,10 +148,10 @@ class _Run:
             self._leave_out(action.name)
             return
         try:
-            await self._create(build_group(self.pool, action), reusable=True)
+            await self.writes.create(build_group(self.pool, action), reusable=True)
         except errors.AlreadyExists:
-            # A create of ours, thought lost, came through: its object counts, and nothing is made twice.
-            await self._must_be_ours(kinds.GROUP.name, action.name, self.pool.uid)
+            # Its object counts, and nothing is made twice.
+            await self.writes.check_ours(kinds.GROUP.name, action.name, self.pool.uid)
         except errors.Refused as refusal:
             self._refused(NEW_GROUP, refusal.message)
             self._leave_out(action.name)
@@ -219,9 +167,9 @@ class _Run:
         digest = token_digest(self.on.engines.token(self.pool.namespace, group.name))
         try:
             body = build_pod(group, action.rank, self.snapshot.spec, self.pool, self.on.build, digest)
-            await self._create(body)
+            await self.writes.create(body)
         except errors.AlreadyExists:
-            await self._must_be_ours(kinds.POD.name, name, group.uid)
+            await self.writes.check_ours(kinds.POD.name, name, group.uid)
         except errors.Refused as refusal:
             self._refused(name, refusal.message)
             return
@@ -237,17 +185,9 @@ class _Run:
     def _must_wait(self, name: str) -> bool:
         return self.on.refusals.wait_seconds(self.key, name, self.on.clock.monotonic()) > 0
 
-    async def _must_be_ours(self, kind: str, name: str, owner_uid: str) -> None:
-        known = await self.on.writer.refresh(kind, self.pool.namespace, name)
-        owner = None if known is None else controller_of(known)
-        if owner is None or owner["uid"] != owner_uid:
-            if known is not None:
-                self._found_foreign(kind, name)
-            raise errors.Stale(f"{kind} {name} was there a moment ago and is not ours")
-
     async def _set_role(self, action: act.SetRole) -> None:
         group = self._group(action.group)
-        await self._apply(build_group_role(self.pool.namespace, group, action))
+        await self.writes.apply(build_group_role(self.pool.namespace, group, action))
         for pod in group.pods:
             await self._label(pod, action.role)
         if action.role is Role.ACTIVE:
@@ -259,33 +199,9 @@ class _Run:
         if pod.role_label == role:
             return
         try:
-            await self._apply(build_pod_role(self.pool.namespace, pod, role))
+            await self.writes.apply(build_pod_role(self.pool.namespace, pod, role))
         except (errors.Stale, errors.NotFound):
             log.debug("pod is gone, nothing to label", pod=pod.name)
-
-    # -- engines ------------------------------------------------------------------------------------------
-
-    async def _drain(self, action: act.StartDrain) -> None:
-        async def call(ip: str, token: str) -> None:
-            await self.on.control.drain(
-                ip, token, timeout_seconds=action.timeout_seconds, settle_seconds=action.settle_seconds
-            )
-
-        await self._tell(action.group, call)
-
-    async def _undrain(self, action: act.CancelDrain) -> None:
-        await self._tell(action.group, self.on.control.undrain)
-
-    async def _tell(self, group_name: str, call: Callable[[str, str], Awaitable[None]]) -> None:
-        """Calls the leader: workers of a group outlive its drain."""
-        pod = leader(self._group(group_name))
-        if pod is None or pod.ip is None:
-            return
-        try:
-            await call(pod.ip, self.on.engines.token(self.pool.namespace, group_name))
-        except errors.EngineUnreachable as error:
-            log.warning("engine not reached", group=group_name, error=error.message)
-        self.on.engines.ask_now(pod.uid)
 
     # -- look-ups -----------------------------------------------------------------------------------------
 
@@ -315,9 +231,6 @@ class _Run:
             reason, what = (Reason.GROUP_REFUSED, "a new group") if name == NEW_GROUP else (Reason.POD_REFUSED, name)
             said = f"the API server refuses {what}: {message}"
             self.outcome.news.append(act.EventNote(reason, said, warning=True))
-
-    def _found_foreign(self, kind: str, name: str) -> None:
-        self.outcome.foreign.append(ForeignObject(kind, name))
 
 
 class _NoReadings:
