@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 
-from e2e.conftest import Demo
-from e2e.kit.pools import Site
+from e2e.conftest import Demo, run_demo
+from e2e.kit.pools import Site, names
+
+LATER_RUN_SECONDS = 120
 
 
 def test_sim_demo_streams_an_answer_through_the_service_and_prints_its_timing(sim_demo: Demo) -> None:
     assert re.search(r"TTFT\s+[\d.]+ ?m?s", sim_demo.output)
     assert re.search(r"ITL", sim_demo.output)
     assert "kubectl" in sim_demo.output, "it says what to try next"
+
+
+def test_a_later_sim_demo_finds_all_in_place_and_takes_under_two_minutes(site: Site) -> None:
+    before = names(site.kubectl.list("pods", "-A"))
+    again = run_demo("sim", site.state, nodes=3)
+    assert re.search(r"TTFT\s+[\d.]+ ?m?s", again.output)
+    assert names(site.kubectl.list("pods", "-A")) == before, "nothing was made anew"
+    assert again.seconds < LATER_RUN_SECONDS
 
 
 def test_get_ipool_shows_counts_kv_ttft_and_readiness(site: Site) -> None:
