@@ -8,7 +8,11 @@ import re
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from headwater_engine.api.parse import MAX_BODY_BYTES, parse_body
+from headwater_engine.api.protocol import ChatBody, CompletionBody
+from headwater_engine.errors import CallerError
 from support.engine_process import EngineProcess, chat, finish_reasons, frames_of, raw_request, tokens
 
 Case = tuple[str, dict[str, Any], int, str, str | None]
@@ -145,6 +149,38 @@ async def test_a_body_that_is_no_good_json_is_refused(
     got, error = await post(engine, CHAT, body)
 
     assert (got, error["code"]) == (status, code)
+
+
+FULL = b",".join
+ASKED = b'"messages":[{"role":"user","content":""}],'
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "param"),
+    [
+        (COMPLETIONS, b'"prompt":[' + FULL([b"-1"] * 2_500_000) + b"]", "prompt[0]"),
+        (CHAT, b'"messages":[' + FULL([b"{}"] * 2_500_000) + b"]", "messages[0].role"),
+        (CHAT, b'"messages":[{"role":"user","content":[' + FULL([b"{}"] * 2_500_000) + b"]}]", "messages[0].content"),
+        (CHAT, ASKED + b'"stop":[' + FULL([b"0"] * 4_000_000) + b"]", "stop[0]"),
+        (CHAT, ASKED + b'"stop_token_ids":[' + FULL([b"-1"] * 2_500_000) + b"]", "stop_token_ids[0]"),
+        (CHAT, ASKED + b'"headwater_script":[' + FULL([b"0"] * 4_000_000) + b"]", "headwater_script[0]"),
+        (CHAT, ASKED + b'"logit_bias":{' + FULL(b'"%d":""' % n for n in range(600_000)) + b"}", "logit_bias"),
+    ],
+    ids=["ids", "messages", "parts", "stops", "stop-ids", "script", "bias"],
+)
+def test_millions_of_wrong_items_cost_no_more_than_one(path: str, fields: bytes, param: str) -> None:
+    kind = ChatBody if path == CHAT else CompletionBody
+    body = b'{"model":"default",' + fields + b"}"
+    assert len(body) < MAX_BODY_BYTES
+
+    with pytest.raises(CallerError) as got:
+        parse_body(kind, body)
+
+    assert (got.value.param or "").startswith(param)
+    # A ValidationError holds one entry for each complaint.
+    complaints = got.value.__cause__
+    assert isinstance(complaints, ValidationError)
+    assert complaints.error_count() < 10
 
 
 async def test_a_body_beyond_the_limit_is_refused_and_the_connection_goes_on(engine: EngineProcess) -> None:

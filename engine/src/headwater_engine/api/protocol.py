@@ -17,7 +17,10 @@ MAX_STOP_TOKEN_IDS = 64
 MAX_MESSAGES = 4096
 
 _Stop = Annotated[str, StringConstraints(min_length=1, max_length=MAX_STOP_LENGTH)]
-_TokenId = Annotated[int, Field(ge=0)]
+# The first wrong item ends the check of a list: a body has room for millions, and a complaint about each of them would
+# hold the event loop for long.
+_FAIL_FAST = Field(fail_fast=True)
+_TokenIds = Annotated[list[Annotated[int, Field(ge=0)]], _FAIL_FAST]
 
 # Field → values that ask for nothing. None always does.
 UNSUPPORTED: dict[str, tuple[Any, ...]] = {
@@ -91,24 +94,30 @@ class GenerationBody(_Strict):
     top_k: int | None = Field(default=None, ge=-1, le=1_000_000)
     min_p: float | None = Field(default=None, ge=0, le=1)
     seed: int | None = Field(default=None, ge=-(2**63), le=2**63 - 1)
-    stop: list[_Stop] | None = Field(default=None, max_length=MAX_STOPS)
-    stop_token_ids: list[_TokenId] | None = Field(default=None, max_length=MAX_STOP_TOKEN_IDS)
+    stop: Annotated[list[_Stop], Field(max_length=MAX_STOPS), _FAIL_FAST] | None = None
+    stop_token_ids: Annotated[_TokenIds, Field(max_length=MAX_STOP_TOKEN_IDS)] | None = None
     include_stop_str_in_output: bool | None = None
     min_tokens: int | None = Field(default=None, ge=0)
     ignore_eos: bool | None = None
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
     repetition_penalty: float | None = Field(default=None, gt=0, le=2)
-    logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = Field(
-        default=None, max_length=MAX_LOGIT_BIAS
-    )
+    logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = None
     cache_salt: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
-    headwater_script: list[dict[str, Any]] | None = Field(default=None, max_length=100_000)
+    headwater_script: Annotated[list[dict[str, Any]], Field(max_length=100_000), _FAIL_FAST] | None = None
 
     @field_validator("stop", mode="before")
     @classmethod
     def _one_stop(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
+
+    @field_validator("logit_bias", mode="before")
+    @classmethod
+    def _few(cls, value: Any) -> Any:
+        # Before the entries are looked at: a dictionary has no fail-fast.
+        if isinstance(value, dict) and len(value) > MAX_LOGIT_BIAS:
+            raise ValueError(f"at most {MAX_LOGIT_BIAS} token ids may be biased")
+        return value
 
     @field_validator("logit_bias")
     @classmethod
@@ -145,7 +154,7 @@ class Message(_Strict):
     model_config = ConfigDict(strict=True, extra="allow")
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[TextPart]
+    content: str | Annotated[list[TextPart], _FAIL_FAST]
 
     @model_validator(mode="before")
     @classmethod
@@ -170,7 +179,7 @@ class Message(_Strict):
 class ChatBody(GenerationBody):
     """``POST /v1/chat/completions``."""
 
-    messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES)
+    messages: Annotated[list[Message], Field(min_length=1, max_length=MAX_MESSAGES), _FAIL_FAST]
     max_completion_tokens: int | None = Field(default=None, ge=1)
 
     @property
@@ -182,7 +191,7 @@ class ChatBody(GenerationBody):
 class CompletionBody(GenerationBody):
     """``POST /v1/completions``. One prompt: a text or its token ids."""
 
-    prompt: str | list[_TokenId]
+    prompt: str | _TokenIds
 
     @field_validator("prompt", mode="before")
     @classmethod

@@ -6,7 +6,6 @@ Here it does neither: the owner of a ``Server`` decides when it ends, after drai
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import socket
@@ -14,32 +13,18 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from headwater_engine.api.exchange import TRANSPORT, App
+from headwater_engine.api.connection import SEND_BUFFER_BYTES, BoundedProtocol
+from headwater_engine.api.exchange import App
 
-SEND_BUFFER_BYTES = 16 * 1024
-"""Per client, in the kernel and again in the transport. By default the kernel takes megabytes from a client that
-never reads, and nobody notices."""
 _BACKLOG = 2048
 # Longer than the idle timeout of any usual load balancer, which must be the one to close.
 _IDLE_SECONDS = 620
 _GRACE_SECONDS = 5
+TAKE_SECONDS = 60
+"""A client whose machine takes nothing for so long has its connection cut by the kernel, also when the answer is
+complete and only waits in buffers: closing alone would wait for ever."""
 _NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
-
-
-class BoundedProtocol(HttpToolsProtocol):
-    """HTTP with a small write buffer, and the transport in the scope."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Bounds the transport's buffer."""
-        super().connection_made(transport)
-        transport.set_write_buffer_limits(high=SEND_BUFFER_BYTES)
-
-    def on_message_begin(self) -> None:
-        """Puts the transport where handlers find it."""
-        super().on_message_begin()
-        cast("dict[str, Any]", self.scope)[TRANSPORT] = self.transport
 
 
 class Server(uvicorn.Server):
@@ -82,7 +67,11 @@ def make_server(app: App) -> Server:
 
 
 def _bounded(listener: socket.socket) -> socket.socket:
-    # Accepted sockets inherit it.
+    # Accepted sockets inherit them.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, TAKE_SECONDS)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKE_SECONDS * 1000)
     listener.setblocking(False)
     return listener

@@ -35,7 +35,8 @@ _PIECES = (
     *(f" {word}".encode() for word in WORDS),
 )
 VOCAB_SIZE = len(_PIECES)
-_ID_OF = {piece: token for token, piece in enumerate(_PIECES) if token >= _FIRST_WORD}
+# Without the leading space.
+_ID_OF = {piece[1:]: token for token, piece in enumerate(_PIECES) if token >= _FIRST_WORD}
 _LONGEST = max(map(len, _ID_OF))
 WORD_IDS = range(_FIRST_WORD, VOCAB_SIZE)
 
@@ -43,23 +44,23 @@ WORD_IDS = range(_FIRST_WORD, VOCAB_SIZE)
 def encode(text: str) -> tuple[int, ...]:
     """Token ids of a text; lone surrogates become U+FFFD."""
     data = text.encode("utf-8", errors="surrogatepass").decode("utf-8", errors="replace").encode()
-    ids: list[int] = []
-    position = 0
-    while position < len(data):
-        token, length = _longest_match(data, position)
+    # Every word starts with a space, and other bytes are their own ids.
+    first, *rest = data.split(b" ")
+    ids = list(first)
+    for word in rest:
+        token, length = _longest_match(word)
         ids.append(token)
-        position += length
+        ids += word[length:]
     return tuple(ids)
 
 
-def _longest_match(data: bytes, position: int) -> tuple[int, int]:
-    # Every word starts with a space, so other bytes need no search.
-    if data[position] == 0x20:
-        for length in range(min(_LONGEST, len(data) - position), 1, -1):
-            token = _ID_OF.get(data[position : position + length])
-            if token is not None:
-                return token, length
-    return data[position], 1
+def _longest_match(word: bytes) -> tuple[int, int]:
+    """Token of a space and what follows it, and how many bytes of ``word`` that takes."""
+    for length in range(min(_LONGEST, len(word)), 0, -1):
+        token = _ID_OF.get(word[:length])
+        if token is not None:
+            return token, length
+    return 0x20, 0
 
 
 def piece(token: int) -> bytes:
