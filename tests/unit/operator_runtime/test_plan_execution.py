@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -105,12 +105,15 @@ class Counts:
         self.seen.append(("quarantined", reason))
 
 
+@dataclass
 class StillClock:
+    at: float = 0.0
+
     def now(self) -> datetime:
         return NOW
 
     def monotonic(self) -> float:
-        return 0.0
+        return self.at
 
 
 def executor(api: Api, engines: Engines | None = None, counts: Counts | None = None) -> Executor:
@@ -251,6 +254,31 @@ async def test_a_refused_group_takes_its_pods_out_of_the_plan_and_its_events_are
     again = await on.apply_plan(plan(create("d")), snapshot())
     assert api.asked == ["create ReplicaGroup c"]
     assert again.done == []
+
+
+async def test_a_group_that_is_refused_under_one_name_after_another_is_news_once() -> None:
+    def refused(name: str) -> errors.OperatorError:
+        return errors.Refused(f'replicagroups.headwater.dev "{name}" is forbidden: exceeded quota: q')
+
+    api = Api(fails={f"create ReplicaGroup {name}": refused(name) for name in ("c", "d")})
+    on = executor(api)
+    news: list[act.EventNote] = []
+    for number, name in enumerate(("c", "d")):
+        later = replace(on, clock=StillClock(100.0 * number))
+        news += (await later.apply_plan(plan(create(name)), snapshot())).news
+    assert len(api.asked) == 2
+    assert [note.message for note in news] == [
+        "the API server refuses a new group: replicagroups.headwater.dev is forbidden: exceeded quota: q"
+    ]
+
+
+async def test_a_refused_object_that_is_not_wanted_any_more_is_not_waited_for() -> None:
+    api = Api(fails={"create ReplicaGroup c": errors.Refused("quota"), "create Pod a-0": errors.Refused("quota")})
+    on, groups = executor(api), (group("a", pods=False),)
+    await on.apply_plan(plan(act.CreatePod("a", 0), create("c")), snapshot(*groups))
+    assert on.refusals.next_try_seconds(KEY, 0.0) is not None
+    await on.apply_plan(plan(), snapshot(*groups))
+    assert on.refusals.next_try_seconds(KEY, 100.0) is None
 
 
 async def test_an_engine_out_of_reach_stops_nothing_and_is_asked_again_soon() -> None:

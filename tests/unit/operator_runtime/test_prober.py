@@ -114,6 +114,7 @@ async def test_silence_of_an_engine_that_never_answered_counts_from_its_first_pr
         assert got is not None
         assert got.state is None
         assert got.silent_seconds == pytest.approx(20.5, abs=0.01)
+        assert at.prober.oldest_answer_seconds(("n", "p")) == pytest.approx(20.5, abs=0.01)
 
 
 async def test_probes_of_many_engines_spread_over_the_interval() -> None:

@@ -64,11 +64,20 @@ class HttpEngineControl:
             async with self._session.request(
                 method, f"http://{host}:{self._port}{path}", headers=headers, json=body, allow_redirects=False
             ) as response:
-                raw = await response.content.read(_LARGEST_ANSWER_BYTES)
                 if response.status >= 300:
                     raise errors.EngineUnreachable(f"{ip}: {method} {path}: HTTP {response.status}")
-                return raw.decode(errors="replace")
+                return await _text(ip, response)
         except TimeoutError as error:
             raise errors.EngineUnreachable(f"{ip}: no answer within {self._timeout.total:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise errors.EngineUnreachable(f"{ip}: {error or type(error).__name__}") from error
+
+
+async def _text(ip: str, response: aiohttp.ClientResponse) -> str:
+    """The whole body, however many pieces it comes in."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > _LARGEST_ANSWER_BYTES:
+            raise errors.EngineUnreachable(f"{ip}: an answer of more than {_LARGEST_ANSWER_BYTES} bytes")
+    return body.decode(errors="replace")

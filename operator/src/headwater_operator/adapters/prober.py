@@ -102,14 +102,10 @@ class Prober:
         return group_token(self._master_token, namespace, group)
 
     def oldest_answer_seconds(self, pool: PoolKey) -> float | None:
-        """Age of the oldest reading of a pool's engines, for metrics."""
+        """Longest silence among a pool's engines, for metrics; None if it has none."""
         now = self._clock.monotonic()
-        ages = [
-            now - target.history.answered_at
-            for target in self._targets.values()
-            if target.pool == pool and target.history.answered_at is not None
-        ]
-        return max(ages, default=None)
+        ages = (target.history.silent_seconds(now) for target in self._targets.values() if target.pool == pool)
+        return max((age for age in ages if age is not None), default=None)
 
     async def run(self) -> None:
         """Probes until cancelled."""

@@ -45,12 +45,16 @@ class EngineHistory:
         """Takes in a probe without an answer."""
         self.last_at, self.error = now, error
 
+    def silent_seconds(self, now: float) -> float | None:
+        """Since the last answer, or since the first probe: an engine that hangs since before this process began would
+        else never count as silent. None before the first probe."""
+        heard = self.asked_at if self.answered_at is None else self.answered_at
+        return None if heard is None else now - heard
+
     def reading(self, now: float) -> EngineReading | None:
         """For a snapshot; None before the first probe has ended."""
         if self.last_at is None:
             return None
-        # An engine that hangs since before this process began would else never count as silent.
-        heard = self.asked_at if self.answered_at is None else self.answered_at
         known = self.error is None
         start = self._window[0][1] if known and self._window and self._window[0][1] is not self.last else None
         return EngineReading(
@@ -58,7 +62,7 @@ class EngineHistory:
             age_seconds=now - self.last_at,
             error=self.error,
             window_start=start,
-            silent_seconds=None if heard is None else now - heard,
+            silent_seconds=self.silent_seconds(now),
         )
 
 

@@ -84,6 +84,7 @@ class Executor:
         pool, outcome = PoolRef.of(snapshot), Outcome()
         writes = Writes(self.reader, self.writer, self.expectations, pool, outcome.foreign)
         run = _Run(self, snapshot, pool, writes, outcome)
+        self.refusals.keep(run.key, _creates(plan))
         for action in plan.actions:
             entry = log.bind(namespace=snapshot.namespace, pool=snapshot.name, **_said(action))
             waits = len(run.waiting)
@@ -153,7 +154,8 @@ class _Run:
             # Its object counts, and nothing is made twice.
             await self.writes.check_ours(kinds.GROUP.name, action.name, self.pool.uid)
         except errors.Refused as refusal:
-            self._refused(NEW_GROUP, refusal.message)
+            # Each attempt has another name: with it in the message, each would be news.
+            self._refused(NEW_GROUP, refusal.message.replace(f'"{action.name}" ', ""))
             self._leave_out(action.name)
             return
         self.on.refusals.accepted(self.key, NEW_GROUP)
@@ -236,6 +238,12 @@ class _Run:
 class _NoReadings:
     def reading(self, pod_uid: str) -> None:
         return None
+
+
+def _creates(plan: act.Plan) -> set[str]:
+    """What the API server may refuse of a plan, under the names that refusals go by."""
+    pods = {pod_name(action.group, action.rank) for action in plan.actions if isinstance(action, act.CreatePod)}
+    return pods | {NEW_GROUP for action in plan.actions if isinstance(action, act.CreateGroup)}
 
 
 def _said(action: act.Action) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from headwater_operator.adapters.cache import PoolKey
@@ -44,6 +44,12 @@ class Refusals:
         wait = min(FIRST_WAIT_SECONDS * 2.0 ** min(times - 1, 10), LAST_WAIT_SECONDS)
         refused[name] = _Refusal(message, times, since, now + wait)
         return before is None or before.message != message
+
+    def keep(self, pool: PoolKey, wanted: Collection[str]) -> None:
+        """After a decision: what is not asked for any more is neither told nor waited for."""
+        refused = self._by_pool.get(pool, {})
+        for name in refused.keys() - wanted:
+            del refused[name]
 
     def accepted(self, pool: PoolKey, name: str) -> None:
         """The object was made after all."""
