@@ -19,6 +19,11 @@ from e2e.kit.pools import Site
 ROOT = Path(__file__).resolve().parent.parent
 DEMO_DEADLINE_SECONDS = 3000  # cold: the images are built on the way
 
+# These tests kill processes inside pods by their pids and reach Services from the host, which the bundled cluster
+# lets them; so they use it even where kind could be had.
+os.environ["HEADWATER_CLUSTER_PROVIDER"] = "bundled"
+os.environ["HEADWATER_IMAGE_BUILDER"] = "buildah"
+
 
 @dataclass(frozen=True)
 class Demo:

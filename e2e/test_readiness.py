@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import pytest
 
 from e2e.kit.kubectl import Kubectl
 from e2e.kit.pools import service_url, sim_pool, wait_ready
@@ -31,6 +32,7 @@ def first_request(kubectl: Kubectl, name: str) -> str:
         kubectl.run("delete", "ipool", name, "--wait=false")
 
 
+@pytest.mark.timeout(1500)
 def test_the_first_request_after_ready_succeeds_fifty_times_of_fifty(kubectl: Kubectl) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         got = list(pool.map(lambda i: first_request(kubectl, f"try-{i}"), range(TRIES)))
