@@ -78,22 +78,31 @@ class Lease:
             await self._sleep(self._timings.look_seconds)
 
     async def keep(self) -> None:
-        """Renews until cancelled; raises LeaseLost when another may hold it by now."""
-        while True:
-            await self._sleep(self._timings.renew_seconds)
-            try:
-                holder = await self._try()
-            except errors.OperatorError as error:
-                holder = None
-                log.warning("lease not renewed", lease=self._name, error=str(error))
+        """Renews until cancelled; raises LeaseLost before another may hold it."""
+        while (left := self._seconds_left()) > 0:
+            await self._sleep(min(self._timings.renew_seconds, left))
+            # A try that hangs must not outlast the time that is left: a successor counts on it.
+            holder = await self._renew(self._seconds_left())
             if holder is not None:
                 self.held = False
                 raise errors.LeaseLost(f"Lease {self._name} is held by {holder}")
-            if self._clock.monotonic() - self._renewed_at > self._timings.give_up_seconds:
-                self.held = False
-                raise errors.LeaseLost(
-                    f"Lease {self._name} could not be renewed for {self._timings.give_up_seconds:g} s"
-                )
+        self.held = False
+        raise errors.LeaseLost(f"Lease {self._name} could not be renewed for {self._timings.give_up_seconds:g} s")
+
+    def _seconds_left(self) -> float:
+        """Until this holder gives up."""
+        return self._renewed_at + self._timings.give_up_seconds - self._clock.monotonic()
+
+    async def _renew(self, within_seconds: float) -> str | None:
+        """One attempt; None if the Lease is still ours, or may be, else who holds it."""
+        try:
+            async with asyncio.timeout(max(0.0, within_seconds)):
+                return await self._try()
+        except TimeoutError:
+            log.warning("lease not renewed", lease=self._name, error="no answer in time")
+        except errors.OperatorError as error:
+            log.warning("lease not renewed", lease=self._name, error=str(error))
+        return None
 
     async def release(self) -> None:
         """Lets a successor start at once; a failure only makes it wait."""
