@@ -88,31 +88,65 @@ class EngineState:
         Raises ValueError if a required field is missing or of a wrong kind.
         """
         known = {f.name for f in fields(cls)}
-        values = {key: value for key, value in body.items() if key in known and value is not None}
         try:
+            values = {key: value for key, value in body.items() if key in known and value is not None}
             values["phase"] = EnginePhase(values["phase"])
-            values["ranks"] = tuple(_known(RankState, rank) for rank in values.get("ranks", ()))
+            values["ranks"] = tuple(_rank(rank) for rank in values.get("ranks", ()))
             for name in ("ttft", "itl"):
                 if name in values:
                     values[name] = _histogram(values[name])
-            for name in ("step", "running", "waiting"):
-                values[name] = int(values[name])
+            _check_kinds(values)
             return cls(**values)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"not an engine state: {error!r}") from error
 
 
-def _known(kind: type[RankState], body: Mapping[str, Any]) -> RankState:
-    names = {f.name for f in fields(kind)}
-    return kind(**{key: value for key, value in body.items() if key in names})
+_LARGEST_FIGURE = 2**53
+
+_KINDS: Mapping[type | tuple[type, ...], tuple[str, ...]] = {
+    int: (
+        *("step", "running", "waiting", "suspended"),
+        *("kv_used_blocks", "kv_total_blocks", "kv_block_size_tokens"),
+    ),
+    (int, float): ("load_seconds", "last_progress_age_seconds", "last_test_inference_age_seconds"),
+    bool: ("healthy", "admitting", "drained"),
+    str: ("failure_reason", "failure_message", "group", "pod", "backend", "model", "version"),
+}
+
+
+def _check_kinds(values: Mapping[str, Any]) -> None:
+    """A figure of a wrong kind is refused here: further in, it would break what computes with it."""
+    for kind, names in _KINDS.items():
+        for name in names:
+            value = values.get(name)
+            # A bool is an int to Python, and no number to anybody else.
+            if value is not None and (not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool)):
+                raise ValueError(f"not an engine state: {name} is {value!r:.50}")
+            if isinstance(value, int | float):
+                _figure(name, value)
+
+
+def _figure(name: str, value: float) -> float:
+    """The value, if arithmetic and a Kubernetes status can take it: neither negative, nor endless, nor NaN."""
+    if not 0 <= value < _LARGEST_FIGURE:
+        raise ValueError(f"not an engine state: {name} is {value!r:.50}")
+    return value
+
+
+def _rank(body: Mapping[str, Any]) -> RankState:
+    names = {f.name for f in fields(RankState)}
+    rank = RankState(**{key: value for key, value in body.items() if key in names})
+    if type(rank.rank) is not int or type(rank.alive) is not bool:
+        raise ValueError(f"not an engine state: a rank is {body!r:.50}")
+    return rank
 
 
 def _histogram(body: Mapping[str, Any]) -> Histogram:
-    edges = tuple(float(edge) for edge in body["edges"])
-    counts = tuple(int(count) for count in body["counts"])
+    edges = tuple(_figure("a histogram's edge", float(edge)) for edge in body["edges"])
+    counts = tuple(int(_figure("a histogram's count", count)) for count in body["counts"])
     if len(counts) != len(edges) + 1:
         raise ValueError(f"histogram has {len(edges)} edges and {len(counts)} counts")
-    return Histogram(edges, counts, float(body["sum_seconds"]))
+    return Histogram(edges, counts, _figure("a histogram's sum", float(body["sum_seconds"])))
 
 
 def group_token(master: bytes, namespace: str, group: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,42 @@ async def test_a_state_that_comes_in_two_pieces_is_read_whole() -> None:
     async with engine(in_pieces) as control:
         got = await control.state("127.0.0.1", "token")
     assert got == STATE
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "a text for a figure": {"kv_used_blocks": "12"},
+    "a bool for a figure": {"running": True},
+    "a figure for a bool": {"healthy": 1},
+    "a figure for a text": {"failure_reason": 3},
+    "a negative figure": {"waiting": -1},
+    "a figure beyond all bounds": {"kv_total_blocks": 10**400},
+    "not a number": {"load_seconds": float("nan")},
+    "a rank that is a number": {"ranks": [1]},
+    "a rank whose life is a text": {"ranks": [{"rank": 0, "alive": "no"}]},
+    "a phase that does not exist": {"phase": "dreaming"},
+    "an endless edge": {"ttft": {"edges": [float("inf")], "counts": [1, 1], "sum_seconds": 1.0}},
+    "a histogram that is a list": {"itl": [1, 2]},
+}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(pytest.param(json.dumps(STATE.to_json() | odd), id=name) for name, odd in ODD.items()),
+        pytest.param("[" * 100_000, id="nested too deep"),
+        pytest.param("[1, 2]", id="a list"),
+        pytest.param("null", id="nothing"),
+        pytest.param("1" * 5_000, id="a number of many digits"),
+    ],
+)
+async def test_an_odd_answer_is_an_engine_that_cannot_be_read_and_nothing_worse(body: str) -> None:
+    async def whole(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body.encode())
+        await writer.drain()
+
+    async with engine(whole) as control:
+        with pytest.raises(errors.EngineUnreachable, match="not an engine state"):
+            await control.state("127.0.0.1", "token")
 
 
 async def test_an_answer_without_end_is_no_state_and_is_not_read_on() -> None:

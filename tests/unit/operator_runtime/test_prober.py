@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from headwater_contracts.admin import EnginePhase, EngineState, group_token
 from headwater_operator import errors
@@ -34,6 +35,7 @@ class Engines:
     """By address: a state, or silence."""
 
     answers: dict[str, EngineState] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
     latency: float = 0.0
     asked: list[tuple[float, str]] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -49,6 +51,8 @@ class Engines:
             await asyncio.sleep(self.latency)
         finally:
             self.out -= 1
+        if ip in self.broken:
+            raise RecursionError("too deep")
         if ip not in self.answers:
             raise errors.EngineUnreachable(f"{ip}: refused")
         return self.answers[ip]
@@ -211,3 +215,24 @@ async def test_an_engine_that_was_told_something_is_asked_ahead_of_its_turn_and_
         at.engines.asked.clear()
         await asyncio.sleep(10)
         assert len(at.engines.asked) == 5
+
+
+async def test_an_answer_that_breaks_its_reader_costs_one_reading_and_is_logged_once() -> None:
+    async with bench(answers={"10.0.0.1": READY, "10.0.0.2": READY}) as at:
+        at.prober.pod_changed(pod(1), None)
+        at.prober.pod_changed(pod(2), None)
+        await asyncio.sleep(1)
+        at.engines.broken.add("10.0.0.1")
+        with capture_logs() as logs:
+            await asyncio.sleep(10)
+        at.engines.broken.clear()
+        got, other = at.prober.reading("uid-1-0"), at.prober.reading("uid-2-0")
+        assert got is not None
+        assert (got.state, got.error) == (None, "10.0.0.1: an answer that cannot be read: RecursionError('too deep')")
+        assert other is not None
+        assert other.state == READY
+        assert [entry["event"] for entry in logs] == ["probe failed"]
+        await asyncio.sleep(3)
+        again = at.prober.reading("uid-1-0")
+        assert again is not None
+        assert again.state == READY

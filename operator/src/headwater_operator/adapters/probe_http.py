@@ -43,7 +43,7 @@ class HttpEngineControl:
         text = await self._call("GET", ip, ADMIN_STATE_PATH, token, None)
         try:
             return EngineState.from_json(json.loads(text))
-        except (ValueError, AttributeError) as error:
+        except (ValueError, RecursionError) as error:
             raise errors.EngineUnreachable(f"{ip}: not an engine state: {error}") from error
 
     async def drain(self, ip: str, token: str, *, timeout_seconds: float, settle_seconds: float) -> None:

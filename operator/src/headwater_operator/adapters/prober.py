@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from zlib import crc32
 
+import structlog
+
 from headwater_contracts.admin import group_token
 from headwater_contracts.labels import LABEL_GROUP, LABEL_POOL, LABEL_RANK
 from headwater_operator import errors
@@ -20,6 +22,8 @@ from headwater_operator.adapters.readings import EngineHistory, beyond_dead_band
 from headwater_operator.adapters.store import Object, key_of, uid_of
 from headwater_operator.core.snapshot import EngineReading
 from headwater_operator.ports import Clock, EngineControl
+
+log = structlog.get_logger(__name__)
 
 MOST_AT_ONCE = 64
 """Probes in flight: a node full of dead addresses must not use up file descriptors."""
@@ -143,20 +147,27 @@ class Prober:
 
     async def _probe(self, target: _Target) -> None:
         try:
-            target.history.asked(self._clock.monotonic())
-            try:
-                token = self.token(target.pool[0], target.group)
-                state = await self._control.state(target.ip, token)
-            except errors.EngineUnreachable as error:
-                target.history.failed(error.message, self._clock.monotonic())
-            else:
-                target.history.answered(state, self._clock.monotonic())
+            await self._ask(target)
             self._tell(target)
         finally:
             target.busy = False
             self._slots.release()
             if self._targets.get(target.pod_uid) is target:
                 self._schedule(self._next_turn(target.pod_uid), target.pod_uid)
+
+    async def _ask(self, target: _Target) -> None:
+        """One reading, whatever comes back: these tasks end all pools' operator if they raise."""
+        target.history.asked(self._clock.monotonic())
+        try:
+            state = await self._control.state(target.ip, self.token(target.pool[0], target.group))
+            target.history.answered(state, self._clock.monotonic())
+        except errors.EngineUnreachable as error:
+            target.history.failed(error.message, self._clock.monotonic())
+        except Exception as error:
+            said = f"{target.ip}: an answer that cannot be read: {error!r}"
+            if target.history.error != said:
+                log.warning("probe failed", namespace=target.pool[0], group=target.group, error=said, exc_info=True)
+            target.history.failed(said, self._clock.monotonic())
 
     def _tell(self, target: _Target) -> None:
         """Queues the pool if a decision could come out differently."""
