@@ -62,6 +62,11 @@ class Engines:
     async def undrain(self, ip: str, token: str) -> None: ...
 
 
+def owner(number: int) -> dict[str, Any]:
+    names = {"apiVersion": "headwater.dev/v1alpha1", "kind": "ReplicaGroup", "name": f"g{number}"}
+    return {**names, "uid": f"owner-g{number}", "controller": True}
+
+
 def pod(number: int = 1, *, rank: str = "0", ip: str | None = "auto", phase: str = "Running") -> dict[str, Any]:
     address = f"10.0.{number // 250}.{number % 250}" if ip == "auto" else ip
     return {
@@ -70,6 +75,7 @@ def pod(number: int = 1, *, rank: str = "0", ip: str | None = "auto", phase: str
             "namespace": "n",
             "uid": f"uid-{number}-{rank}",
             "labels": {"headwater.dev/pool": "p", "headwater.dev/group": f"g{number}", "headwater.dev/rank": rank},
+            "ownerReferences": [owner(number)],
         },
         "status": {"phase": phase, **({"podIP": address} if address else {})},
     }
@@ -83,13 +89,18 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(**options: Any) -> AsyncIterator[Bench]:
+async def bench(groups_gone: set[str] | None = None, **options: Any) -> AsyncIterator[Bench]:
     engines, woken = Engines(**options), []
 
     def wake(_: tuple[str, str]) -> None:
         woken.append(asyncio.get_running_loop().time())
 
-    prober = Prober(engines, LoopClock(), wake, master_token=TOKEN, interval_seconds=2.0)
+    gone = groups_gone or set()
+
+    def group_uid(namespace: str, name: str) -> str | None:
+        return f"owner-{name}" if namespace == "n" and name not in gone else None
+
+    prober = Prober(engines, LoopClock(), wake, group_uid, master_token=TOKEN, interval_seconds=2.0)
     task = asyncio.create_task(prober.run())
     try:
         yield Bench(prober, engines, woken)
@@ -236,3 +247,34 @@ async def test_an_answer_that_breaks_its_reader_costs_one_reading_and_is_logged_
         again = at.prober.reading("uid-1-0")
         assert again is not None
         assert again.state == READY
+
+
+@pytest.mark.parametrize(
+    "feigned",
+    [
+        pytest.param({"ownerReferences": []}, id="no owner"),
+        pytest.param({"ownerReferences": [owner(1) | {"controller": False}]}, id="an owner that is no controller"),
+        pytest.param({"ownerReferences": [owner(1) | {"kind": "Job"}]}, id="an owner of another kind"),
+        pytest.param({"ownerReferences": [owner(1) | {"apiVersion": "v1"}]}, id="an owner of another API"),
+        pytest.param({"ownerReferences": [owner(2)]}, id="another group's"),
+        pytest.param({"ownerReferences": [owner(1) | {"uid": "feigned"}]}, id="an owner that never was"),
+        pytest.param({"name": "mine"}, id="a name that no leader has"),
+    ],
+)
+async def test_a_pod_that_only_looks_like_a_leader_is_sent_no_token(feigned: dict[str, Any]) -> None:
+    async with bench(answers={"10.0.0.1": READY}) as at:
+        item = pod()
+        at.prober.pod_changed(item | {"metadata": item["metadata"] | feigned}, None)
+        await asyncio.sleep(5)
+        assert at.engines.tokens == {}
+
+
+async def test_a_leader_whose_group_is_not_seen_yet_is_asked_once_it_is() -> None:
+    unseen = {"g1"}
+    async with bench(unseen, answers={"10.0.0.1": READY}) as at:
+        at.prober.pod_changed(pod(), None)
+        await asyncio.sleep(5)
+        assert at.engines.asked == []
+        unseen.clear()
+        await asyncio.sleep(2.1)
+        assert len(at.engines.asked) == 1

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from zlib import crc32
 
 import structlog
@@ -18,8 +19,10 @@ from headwater_contracts.admin import group_token
 from headwater_contracts.labels import LABEL_GROUP, LABEL_POOL, LABEL_RANK
 from headwater_operator import errors
 from headwater_operator.adapters.cache import PoolKey
+from headwater_operator.adapters.kinds import GROUP
 from headwater_operator.adapters.readings import EngineHistory, beyond_dead_band, facts, load
-from headwater_operator.adapters.store import Object, key_of, uid_of
+from headwater_operator.adapters.store import Object, controller_of, key_of, uid_of
+from headwater_operator.core.names import pod_name
 from headwater_operator.core.snapshot import EngineReading
 from headwater_operator.ports import Clock, EngineControl
 
@@ -38,6 +41,8 @@ class _Target:
     pool: PoolKey
     group: str
     pod_uid: str
+    owner_uid: str
+    """Of the ReplicaGroup that the pod says it belongs to."""
     ip: str
     history: EngineHistory = field(default_factory=EngineHistory)
     busy: bool = False
@@ -56,6 +61,7 @@ class Prober:
         control: EngineControl,
         clock: Clock,
         wake: Callable[[PoolKey], None],
+        group_uid: Callable[[str, str], str | None],
         *,
         master_token: bytes,
         interval_seconds: float,
@@ -63,6 +69,7 @@ class Prober:
         self._control = control
         self._clock = clock
         self._wake = wake
+        self._group_uid = group_uid
         self._master_token = master_token
         self._interval = interval_seconds
         self._targets: dict[str, _Target] = {}
@@ -73,7 +80,8 @@ class Prober:
     def pod_changed(self, new: Object | None, old: Object | None) -> None:
         """Follows pods: a leader with an address that has not ended is probed."""
         item = new if new is not None else old
-        if item is None or (item["metadata"].get("labels") or {}).get(LABEL_RANK) != "0":
+        owner = None if item is None else _group_led_by(item)
+        if item is None or owner is None:
             return
         uid, status = uid_of(item), item.get("status") or {}
         ip = status.get("podIP")
@@ -81,14 +89,13 @@ class Prober:
         if ended or not ip:
             self._targets.pop(uid, None)
         elif uid not in self._targets:
-            self._add(item, uid, ip)
+            self._add(item, uid, owner, ip)
         else:
             self._targets[uid].ip = ip
 
-    def _add(self, pod: Object, uid: str, ip: str) -> None:
-        labels = pod["metadata"]["labels"]
-        key = (key_of(pod)[0], labels.get(LABEL_POOL, ""))
-        self._targets[uid] = _Target(key, labels.get(LABEL_GROUP, ""), uid, ip)
+    def _add(self, pod: Object, uid: str, owner: Mapping[str, Any], ip: str) -> None:
+        key = (key_of(pod)[0], pod["metadata"]["labels"].get(LABEL_POOL, ""))
+        self._targets[uid] = _Target(key, owner["name"], uid, owner["uid"], ip)
         self._schedule(self._clock.monotonic(), uid)
 
     def reading(self, pod_uid: str) -> EngineReading | None:
@@ -147,8 +154,9 @@ class Prober:
 
     async def _probe(self, target: _Target) -> None:
         try:
-            await self._ask(target)
-            self._tell(target)
+            if self._group_uid(target.pool[0], target.group) == target.owner_uid:
+                await self._ask(target)
+                self._tell(target)
         finally:
             target.busy = False
             self._slots.release()
@@ -178,3 +186,16 @@ class Prober:
         if changed or now - target.told_at >= LONGEST_QUIET_SECONDS:
             target.told_facts, target.told_load, target.told_at = new_facts, new_load, now
             self._wake(target.pool)
+
+
+def _group_led_by(pod: Object) -> Mapping[str, Any] | None:
+    """The owner reference of a group's leader, None for any other pod.
+
+    A probe carries the group's token. Labels can be anybody's; a name is taken as long as the real pod is there.
+    """
+    owner, labels = controller_of(pod), pod["metadata"].get("labels") or {}
+    if owner is None or owner["kind"] != GROUP.name or owner["apiVersion"] != GROUP.api_version:
+        return None
+    named_so = key_of(pod)[1] == pod_name(owner["name"], 0)
+    labelled_so = labels.get(LABEL_GROUP) == owner["name"] and labels.get(LABEL_RANK) == "0"
+    return owner if named_so and labelled_so else None

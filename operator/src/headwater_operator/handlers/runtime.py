@@ -24,6 +24,7 @@ from headwater_operator.adapters.metrics import OperatorMetrics
 from headwater_operator.adapters.probe_http import HttpEngineControl
 from headwater_operator.adapters.prober import Prober
 from headwater_operator.adapters.rest import KubeClient
+from headwater_operator.adapters.store import uid_of
 from headwater_operator.adapters.workqueue import WorkQueue
 from headwater_operator.core.names import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from headwater_operator.desired.refs import BuildSettings
@@ -131,6 +132,7 @@ class Runtime:
             control,
             self._clock,
             self.wake,
+            self._group_uid,
             master_token=self._master_token,
             interval_seconds=self.settings.probe_interval_seconds,
         )
@@ -157,6 +159,10 @@ class Runtime:
             wake=self.wake,
         )
         return Workers(self.queue, reconciler, prober, self.metrics, self._clock, self.settings.workers)
+
+    def _group_uid(self, namespace: str, name: str) -> str | None:
+        group = self._cache.get(kinds.GROUP.name, namespace, name)
+        return None if group is None else uid_of(group)
 
     def _lease(self, client: KubeClient) -> Lease:
         duration = self.settings.lease_seconds
