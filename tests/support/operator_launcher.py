@@ -33,7 +33,7 @@ def look_at_loopback() -> None:
 
 
 if __name__ == "__main__":
-    from headwater_operator.__main__ import main
+    from headwater_operator.main import main
 
     look_at_loopback()
     sys.exit(main())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater_operator.__main__ import main
+from headwater_operator.main import main
 from headwater_operator.settings import PREFIX, Settings, SettingsError, load_settings
 
 
