@@ -26,6 +26,7 @@ TIERS: dict[str, str | tuple[list[str], ...]] = {
     "e2e": "e2e",
 }
 
+NEED_BUILDS = frozenset({"charts", "component", "e2e"})
 NEED_NODES = ("tests/component/cluster", "tests/component/images")
 
 
@@ -119,7 +120,11 @@ def main() -> int:
     # The end-to-end tests look into the nodes from the host, which only the bundled cluster allows.
     os.environ["HEADWATER_CLUSTER_PROVIDER"] = "bundled"
     no_nodes = "switched off by E2E=off" if args.e2e == "off" else why_no_nodes()
-    results = [run_tier(tier, no_nodes) for tier in args.tiers or TIERS]
+    tiers = args.tiers or list(TIERS)
+    if NEED_BUILDS.intersection(tiers):
+        # Here and not in a fixture of whichever test comes first: from nothing it takes ten minutes.
+        subprocess.run([sys.executable, "-m", "e2e.cluster", "build"], cwd=ROOT, check=True)  # noqa: S603
+    results = [run_tier(tier, no_nodes) for tier in tiers]
     passed, failed = sum(r.passed for r in results), sum(r.failed for r in results)
     skipped = sum(len(r.skips) for r in results)
     print(f"\n{summary(results)}\n\n{passed} passed, {failed} failed, {skipped} skipped")
