@@ -15,6 +15,9 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
+MAX_SECONDS = 1e9
+"""Infinity is no JSON."""
+
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 
@@ -25,13 +28,21 @@ def _checked_url(value: str) -> str:
         raise typer.BadParameter(str(error)) from error
 
 
+def _checked_key(value: str | None) -> str | None:
+    # The key itself is not for the screen.
+    if value is not None and not (value.isascii() and value.isprintable()):
+        raise typer.BadParameter("only printable ASCII characters fit into a header")
+    return value
+
+
 Url = Annotated[
     str,
     typer.Option(envvar="HEADWATER_URL", callback=_checked_url, help="Where the pool answers, with or without /v1."),
 ]
 Model = Annotated[str | None, typer.Option(help="Model to ask. Default: the first that the server lists.")]
 ApiKey = Annotated[
-    str | None, typer.Option(envvar="HEADWATER_API_KEY", show_default=False, help="Sent as a bearer token.")
+    str | None,
+    typer.Option(envvar="HEADWATER_API_KEY", callback=_checked_key, show_default=False, help="Sent as a bearer token."),
 ]
 
 

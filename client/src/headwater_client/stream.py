@@ -6,14 +6,15 @@ import asyncio
 import math
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
-from headwater_client.core.chunks import Chunk, parse_chunk, parse_error_body, protocol_error
+from headwater_client.core.chunks import NO_JSON, Chunk, parse_chunk, parse_error_body, protocol_error
 from headwater_client.core.failures import Failure, FailureKind, RequestError
+from headwater_client.core.terminal import sendable
 from headwater_contracts import headers, sse
 
 Clock = Callable[[], float]
@@ -45,8 +46,8 @@ class ChatRequest:
         given = {"max_tokens": self.max_tokens, "temperature": self.temperature, "seed": self.seed}
         given["ignore_eos"] = self.ignore_eos or None
         return {
-            "model": self.model,
-            "messages": [dict(message) for message in self.messages],
+            "model": sendable(self.model),
+            "messages": [{key: sendable(value) for key, value in message.items()} for message in self.messages],
             "stream": True,
             "stream_options": {"include_usage": True},
         } | {name: value for name, value in given.items() if value is not None}
@@ -70,9 +71,14 @@ async def open_client(
     timeout = httpx.Timeout(silence_seconds, connect=CONNECT_TIMEOUT_SECONDS, pool=None)
     limits = httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
     auth = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    async with httpx.AsyncClient(
-        base_url=base_url(url), timeout=timeout, limits=limits, headers=auth, trust_env=use_proxy
-    ) as client:
+    try:
+        client = httpx.AsyncClient(
+            base_url=base_url(url), timeout=timeout, limits=limits, headers=auth, trust_env=use_proxy
+        )
+    except ValueError as error:
+        # The proxy variables; the URL and the key have been checked.
+        raise RequestError(Failure(FailureKind.CONNECT, str(error))) from error
+    async with client:
         yield client
 
 
@@ -92,6 +98,8 @@ def base_url(url: str) -> str:
         raise ValueError(f"{url!r} is not a URL: {error}") from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise ValueError(f"{url!r} is not an http(s) URL, as http://127.0.0.1:8000 is")
+    if (parsed.port or 0) > 65535:
+        raise ValueError(f"{url!r} has a port above 65535")
     return url.rstrip("/").removesuffix("/v1").rstrip("/")
 
 
@@ -103,7 +111,7 @@ async def first_model(client: httpx.AsyncClient) -> str:
         raise RequestError(await _http_failure(response))
     try:
         return str(response.json()["data"][0]["id"])
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except (*NO_JSON, LookupError, TypeError) as error:
         raise protocol_error(f"GET /v1/models lists no model: {response.text[:200]}") from error
 
 
@@ -179,6 +187,8 @@ async def _translated(*, mid_stream: bool = False) -> AsyncIterator[None]:
         if mid_stream:
             raise _truncated(f"the connection was lost before [DONE]: {message}") from error
         raise RequestError(Failure(FailureKind.CONNECT, message)) from error
+    except httpx.DecodingError as error:
+        raise protocol_error(f"content that cannot be decoded: {error}") from error
 
 
 def _cause(error: BaseException) -> str:
@@ -198,11 +208,13 @@ def _truncated(message: str) -> RequestError:
 
 async def _http_failure(response: httpx.Response) -> Failure:
     body = bytearray()
-    async with _translated():
-        async for part in response.aiter_bytes():
-            body += part
-            if len(body) >= MAX_ERROR_BODY_BYTES:
-                break
+    # The status says more than a body that was cut off.
+    with suppress(RequestError):
+        async with _translated():
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) >= MAX_ERROR_BODY_BYTES:
+                    break
     message, code = parse_error_body(body.decode("utf-8", "replace"))
     return Failure(
         FailureKind.HTTP,

@@ -7,6 +7,8 @@ import contextlib
 import os
 import pty
 import signal
+import sys
+from asyncio.subprocess import PIPE
 
 import pytest
 
@@ -159,11 +161,72 @@ async def test_a_refused_connection_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [("chat", "--url", "nonsense", "hi"), ("chat", ""), ("chat", "--max-tokens", "0", "hi"), ("chat", "--x")]
+    "args",
+    [
+        ("chat", "--url", "nonsense", "hi"),
+        ("chat", "--url", "http://127.0.0.1:65536", "hi"),
+        ("chat", ""),
+        ("chat", "--max-tokens", "0", "hi"),
+        ("chat", "--temperature", "inf", "hi"),
+        ("chat", "--temperature", "nan", "hi"),
+        ("chat", "--silence-timeout", "inf", "hi"),
+        ("chat", "--api-key", "schlüssel", "hi"),
+        ("chat", "--api-key", "two\nlines", "hi"),
+        ("bench", "--rate", "inf"),
+        ("bench", "--timeout", "inf"),
+        ("chat", "--x"),
+    ],
+    ids=" ".join,
 )
 async def test_wrong_usage_exits_2(args: tuple[str, ...]) -> None:
     got = await headwater.run(*args)
     assert (got.code, got.out) == (2, "")
+    assert "Traceback" not in got.err
+    assert "schlüssel" not in got.err
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+@pytest.mark.parametrize("piped", [True, False], ids=["stdin", "argument"])
+async def test_a_prompt_of_any_bytes_reaches_the_server_whatever_the_locale(locale: str, piped: bool) -> None:
+    env = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    prompt = "Grüße ".encode() + b"\xff!"
+    async with scripted_server(_answer) as server:
+        args = ("chat", "--model", "m", "--url", server.url, *(() if piped else (os.fsdecode(prompt),)))
+        got = await headwater.run(*args, stdin=prompt if piped else None, **env)
+        (exchange,) = server.exchanges
+    assert (got.code, got.out) == (0, "Paris.\n")
+    assert exchange.json["messages"] == [{"role": "user", "content": "Grüße \ufffd!"}]
+
+
+async def test_a_full_disk_is_said_and_exits_1() -> None:
+    async with scripted_server(_answer) as server:
+        full = os.open("/dev/full", os.O_WRONLY)
+        process = await headwater.start("chat", "--model", "m", "--url", server.url, "hi", stdout=full)
+        os.close(full)
+        got = await headwater.finish(process)
+    assert (got.code, got.err) == (1, "headwater: cannot go on: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("closed", "code", "out"), [("2>&-", 0, "Paris.\n"), (">&-", 0, ""), ("<&-", 0, "Paris.\n")], ids=str
+)
+async def test_a_standard_stream_may_be_closed(closed: str, code: int, out: str) -> None:
+    async with scripted_server(_answer) as server:
+        process = await asyncio.create_subprocess_exec(
+            "sh", "-c", f'exec "$@" {closed}', "sh",
+            sys.executable, "-m", "headwater_client", "chat", "--model", "m", "--url", server.url, "hi",
+            stdout=PIPE, stderr=PIPE,
+        )  # fmt: skip
+        got = await headwater.finish(process)
+    assert (got.code, got.out) == (code, out)
+    assert "Traceback" not in got.err
+
+
+async def test_proxy_variables_that_are_no_proxy_are_said() -> None:
+    got = await headwater.run("chat", "--model", "m", "hi", http_proxy="nonsense://x", no_proxy="")
+    assert got.code == 1
+    assert "proxy" in got.err
+    assert "Traceback" not in got.err
 
 
 async def test_a_reader_that_leaves_ends_the_command_quietly() -> None:

@@ -157,6 +157,11 @@ async def _json_instead_of_a_stream(exchange: Exchange) -> None:
     await exchange.respond_json({"choices": []})
 
 
+async def _not_gzip(exchange: Exchange) -> None:
+    await exchange.begin(content_encoding="gzip")
+    await exchange.send(b"data: plain")
+
+
 ERROR_EVENT = b'data: {"error": {"message": "rank 3 died", "type": "server_error", "code": "engine_dead"}}\n\n'
 
 FAILURES: dict[str, tuple[Callable[[Exchange], Awaitable[None]], FailureKind, str]] = {
@@ -167,6 +172,8 @@ FAILURES: dict[str, tuple[Callable[[Exchange], Awaitable[None]], FailureKind, st
     "error event": (lambda e: e.stream(WHOLE[1], ERROR_EVENT, DONE), FailureKind.IN_BAND, "rank 3 died"),
     "silence": (_silent, FailureKind.TIMEOUT, "nothing for too long"),
     "garbage event": (lambda e: e.stream(b"data: <html>\n\n", DONE), FailureKind.PROTOCOL, "<html>"),
+    "too deep an event": (lambda e: e.stream(b"data: " + b"[" * 100_000 + b"\n\n"), FailureKind.PROTOCOL, "[[["),
+    "an encoding that it is not": (_not_gzip, FailureKind.PROTOCOL, "decoded"),
     "not a stream": (_json_instead_of_a_stream, FailureKind.PROTOCOL, "application/json"),
 }
 
@@ -177,6 +184,17 @@ async def test_each_way_to_fail_has_its_kind(name: str) -> None:
     got = await _failure(script, silence_seconds=0.3 if kind is FailureKind.TIMEOUT else 60.0)
     assert got.kind is kind
     assert text in got.message
+
+
+async def test_an_error_whose_body_is_cut_off_keeps_its_status() -> None:
+    async def script(exchange: Exchange) -> None:
+        await exchange.begin("500 Internal Server Error", "text/plain")
+        await exchange.send(b"half of")
+        exchange.hang_up()
+
+    got = await _failure(script)
+
+    assert (got.kind, got.status, got.message) == (FailureKind.HTTP, 500, "half of")
 
 
 @pytest.mark.parametrize(

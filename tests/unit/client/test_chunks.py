@@ -31,7 +31,22 @@ def test_a_chunk_parses(data: str, want: Chunk) -> None:
     assert parse_chunk(data, 1.0) == want
 
 
-@pytest.mark.parametrize("data", ["{", "[]", "{}", '{"choices": 3}', '{"choices": [{"delta": 3}]}', '"x"'])
+@pytest.mark.parametrize(
+    "data",
+    [
+        "{", "[]", "{}", '{"choices": 3}', '{"choices": {"a": 1}}', '{"choices": [{"delta": 3}]}', '"x"',
+        "[" * 100_000, '{"choices":' + "[" * 100_000, '{"choices": [], "usage": {"prompt_tokens": %s}}' % ("9" * 5000),
+        *(_choice(delta={"content": wrong}) for wrong in (3, {"a": 1}, ["x"])),
+        *(_choice(finish_reason=wrong) for wrong in (3, {"a": 1}, ["stop"])),
+        *(
+            '{"choices": [], "usage": ' + usage + "}"
+            for usage in (
+                "3", "[3]", "{}", '{"prompt_tokens": "x"}', '{"prompt_tokens": NaN}', '{"prompt_tokens": Infinity}',
+                '{"prompt_tokens": -1}', '{"prompt_tokens": 1, "completion_tokens": -1}', '{"prompt_tokens": [1]}',
+            )
+        ),
+    ],
+)  # fmt: skip
 def test_what_is_no_chunk_is_a_protocol_error(data: str) -> None:
     with pytest.raises(RequestError) as caught:
         parse_chunk(data, 1.0)
@@ -58,6 +73,7 @@ def test_an_error_event_is_an_in_band_failure(error: object, message: str, code:
     [
         ('{"error": {"message": "no such model", "code": "model_not_found"}}', ("no such model", "model_not_found")),
         ('{"detail": "Not Found"}', ("Not Found", None)),
+        ("[" * 60_000, ("[" * 500, None)),
         ("<html>bad gateway</html>", ("<html>bad gateway</html>", None)),
         ("", ("(empty body)", None)),
         ("x" * 9999, ("x" * 500, None)),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater_client.core.terminal import encodable, printable
+from headwater_client.core.terminal import encodable, printable, sendable
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,21 @@ def test_what_is_printed_holds_no_control_character_and_can_be_encoded(text: str
 
 def test_raw_text_keeps_control_characters() -> None:
     assert encodable("\x1b[1m\ud800") == "\x1b[1m�"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("héé 👩‍👩‍👧", "héé 👩‍👩‍👧"),
+        ("\udcc3\udca9", "é"),
+        ("\udcff", "\ufffd"),
+        ("\ud83dé\udcff", "\ufffdé\ufffd"),
+    ],
+)
+def test_what_is_sent_is_what_the_bytes_of_the_command_line_say(text: str, want: str) -> None:
+    assert sendable(text) == want
+
+
+@given(st.text(st.characters(codec=None)))
+def test_any_text_can_be_sent(text: str) -> None:
+    sendable(text).encode()

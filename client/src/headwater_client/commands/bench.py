@@ -17,7 +17,7 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedC
 from headwater_client.bench import Bench, synthetic_prompt
 from headwater_client.core.failures import RequestError
 from headwater_client.core.report import BenchSettings, Report, build_report
-from headwater_client.options import DEFAULT_URL, EXIT_FAILED, EXIT_INTERRUPTED, ApiKey, Model, Url, fail
+from headwater_client.options import DEFAULT_URL, EXIT_FAILED, EXIT_INTERRUPTED, MAX_SECONDS, ApiKey, Model, Url, fail
 from headwater_client.stream import first_model, open_client
 from headwater_client.table import print_report
 
@@ -39,9 +39,10 @@ def command(
         int | None, typer.Option(min=1, help="Instead of --prompt: a different prompt of about this many tokens each.")
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(min=0.001, help="Start at most this many requests a second. Default: no limit.")
+        float | None,
+        typer.Option(min=0.001, max=1e6, help="Start at most this many requests a second. Default: no limit."),
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds for one whole answer.")] = 600.0,
+    timeout: Annotated[float, typer.Option(min=0.001, max=MAX_SECONDS, help="Seconds for one whole answer.")] = 600.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON (docs/reference/bench.md).")
     ] = False,

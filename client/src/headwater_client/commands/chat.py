@@ -11,7 +11,17 @@ import typer
 
 from headwater_client.chat import Answer, ChatOptions, answer, converse, opening_messages, stats_line, user
 from headwater_client.core.failures import RequestError, describe
-from headwater_client.options import DEFAULT_URL, EXIT_INTERRUPTED, EXIT_USAGE, ApiKey, Model, Url, complain, fail
+from headwater_client.options import (
+    DEFAULT_URL,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    MAX_SECONDS,
+    ApiKey,
+    Model,
+    Url,
+    complain,
+    fail,
+)
 
 
 def command(
@@ -23,10 +33,13 @@ def command(
     api_key: ApiKey = None,
     system: Annotated[str | None, typer.Option(help="System message.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Longest answer, in tokens.")] = None,
-    temperature: Annotated[float | None, typer.Option(min=0.0, help="0 always takes the likeliest token.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0.0, max=2.0, help="0 always takes the likeliest token.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Makes sampling repeatable.")] = None,
     silence_timeout: Annotated[
-        float, typer.Option(min=0.001, help="Give up when the server sends nothing for this many seconds.")
+        float,
+        typer.Option(min=0.001, max=MAX_SECONDS, help="Give up when the server sends nothing for this many seconds."),
     ] = 300.0,
     stats: Annotated[bool, typer.Option(help="TTFT, inter-token latency and tokens/s on standard error.")] = True,
     raw: Annotated[bool, typer.Option("--raw", help="Do not strip control characters from the answer.")] = False,

@@ -8,6 +8,8 @@ from typing import Any
 
 from headwater_client.core.failures import Failure, FailureKind, RequestError
 
+NO_JSON = (ValueError, RecursionError)
+"""What ``json.loads`` raises, the second for what is nested too deep."""
 MAX_ECHO_CHARACTERS = 500
 """How much of an answer that cannot be parsed is shown."""
 
@@ -38,9 +40,10 @@ def parse_chunk(data: str, at_seconds: float) -> Chunk:
     try:
         choices = body["choices"]
         choice = choices[0] if choices else {}
-        text = (choice.get("delta") or {}).get("content") or ""
-        return Chunk(at_seconds, str(text), choice.get("finish_reason"), _usage(body.get("usage")))
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        text = _text((choice.get("delta") or {}).get("content"))
+        finish = _text(choice.get("finish_reason"))
+        return Chunk(at_seconds, text, finish or None, _usage(body.get("usage")))
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise protocol_error(f"not a chat completion chunk: {data[:MAX_ECHO_CHARACTERS]}") from error
 
 
@@ -48,7 +51,7 @@ def parse_error_body(body: str) -> tuple[str, str | None]:
     """Message and code of an HTTP error body: OpenAI's shape, FastAPI's ``detail``, or plain text."""
     try:
         parsed = json.loads(body)
-    except ValueError:
+    except NO_JSON:
         parsed = None
     if isinstance(parsed, dict):
         error = parsed.get("error", parsed.get("detail"))
@@ -67,7 +70,7 @@ def protocol_error(message: str) -> RequestError:
 def _json_object(data: str) -> dict[str, Any]:
     try:
         body = json.loads(data)
-    except ValueError as error:
+    except NO_JSON as error:
         raise protocol_error(f"not JSON: {data[:MAX_ECHO_CHARACTERS]}") from error
     if not isinstance(body, dict):
         raise protocol_error(f"not a JSON object: {data[:MAX_ECHO_CHARACTERS]}")
@@ -83,7 +86,16 @@ def _in_band(error: Any) -> Failure:
 def _usage(body: Any) -> Usage | None:
     if body is None:
         return None
-    return Usage(int(body["prompt_tokens"]), int(body.get("completion_tokens") or 0))
+    usage = Usage(int(body["prompt_tokens"]), int(body.get("completion_tokens") or 0))
+    if min(usage.prompt_tokens, usage.completion_tokens) < 0:
+        raise ValueError("negative counts")
+    return usage
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str | None):
+        raise TypeError("not a text")
+    return value or ""
 
 
 def _text_or_none(value: Any) -> str | None:

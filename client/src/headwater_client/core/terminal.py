@@ -1,4 +1,4 @@
-"""Makes text from a server safe to write to a terminal."""
+"""Makes text safe on its way from a server to the terminal, and from the command line to a server."""
 
 from __future__ import annotations
 
@@ -19,3 +19,17 @@ def printable(text: str) -> str:
 def encodable(text: str) -> str:
     """``text`` with each lone surrogate replaced by U+FFFD."""
     return _SURROGATE.sub("�", text)
+
+
+def sendable(text: str) -> str:
+    """``text`` as JSON can carry it.
+
+    Python keeps bytes of arguments and input that the locale cannot decode as surrogates. They are read as UTF-8, and
+    what is none becomes U+FFFD.
+    """
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        # Surrogates of another origin: a server's JSON.
+        return encodable(text)
+    return data.decode("utf-8", "replace")
