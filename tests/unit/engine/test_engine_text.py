@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -165,14 +167,22 @@ def test_lone_surrogates_become_replacement_characters() -> None:
 def test_matching_takes_linear_time() -> None:
     """The worst case for a matcher that starts over at each character."""
 
-    def seconds(length: int) -> float:
-        matcher = StopMatcher(StopSet(["a" * 1000 + "b"]))
-        begun = time.perf_counter()
-        for _ in range(length):
-            matcher.feed("a")
-        return time.perf_counter() - begun
+    def lines_run(length: int) -> int:
+        matcher, count = StopMatcher(StopSet(["a" * 1000 + "b"])), 0
 
-    small = min(seconds(2000) for _ in range(3))
-    large = min(seconds(20_000) for _ in range(3))
+        def trace(_frame: FrameType, event: str, _argument: object) -> Callable[..., Any]:
+            nonlocal count
+            count += event == "line"
+            return trace
 
-    assert large / small < 40
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            for _ in range(length):
+                matcher.feed("a")
+        finally:
+            sys.settrace(before)
+        return count
+
+    # Both beyond the stop string's length, where each character falls back.
+    assert lines_run(20_000) - lines_run(10_000) <= 1.01 * (lines_run(12_000) - lines_run(2000))
