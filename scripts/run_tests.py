@@ -123,7 +123,7 @@ def main() -> int:
     tiers = args.tiers or list(TIERS)
     if NEED_BUILDS.intersection(tiers):
         # Here and not in a fixture of whichever test comes first: from nothing it takes ten minutes.
-        subprocess.run([sys.executable, "-m", "e2e.cluster", "build"], cwd=ROOT, check=True)  # noqa: S603
+        subprocess.run([sys.executable, "-m", "e2e.cluster", "build"], cwd=ROOT, check=True)
     results = [run_tier(tier, no_nodes) for tier in tiers]
     passed, failed = sum(r.passed for r in results), sum(r.failed for r in results)
     skipped = sum(len(r.skips) for r in results)
