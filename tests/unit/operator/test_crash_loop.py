@@ -129,3 +129,15 @@ def test_promotion_is_never_held() -> None:
 def test_a_broken_entry_stops_no_decision() -> None:
     broken = {"failures": [{"at": "yesterday", "group": "x", "revision": REVISION, "reason": "LoadFailed"}]}
     assert created(plan_for(status=broken, spec=pool_spec(replicas=1))) == 1
+
+
+def test_the_last_failure_of_a_hold_is_told_by_the_decision_on_it_not_by_the_one_that_made_the_group() -> None:
+    status = failures(50, 40, 30, 20, 10, 5) | {
+        "decisions": [
+            {"action": "WarmPoolRefill", "message": "group f5 is made: 0 of 1 standby groups are there"},
+            {"action": "Quarantined", "message": "standby group f5: engine exited (code 7)"},
+        ]
+    }
+    plan = plan_for(status=status)
+    assert plan.hold is not None
+    assert "the last was f5: standby group f5: engine exited (code 7)." in plan.hold.message

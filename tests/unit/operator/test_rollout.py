@@ -77,7 +77,9 @@ def test_one_removal_is_in_flight_at_most() -> None:
 
 def test_old_standbys_go_last_and_only_after_a_loaded_successor() -> None:
     assert deleted(plan_for(group("a"), group("b"), old_standby("s"), loading("n"), spec=WITH_WARM)) == []
-    assert deleted(plan_for(group("a"), group("b"), old_standby("s"), standby("n"), spec=WITH_WARM)) == ["s"]
+    plan = plan_for(group("a"), group("b"), old_standby("s"), standby("n"), spec=WITH_WARM)
+    assert deleted(plan) == ["s"]
+    assert told(plan)["Retired"] == "standby group s of an old revision has a loaded successor"
     assert deleted(plan_for(old("a"), group("b"), old_standby("s"), standby("n"), spec=WITH_WARM)) == []
 
 
@@ -85,11 +87,14 @@ def test_an_old_standby_that_never_loaded_gives_its_place_at_once() -> None:
     plan = plan_for(old("a"), old("b"), loading("s", revision=OLD_REVISION), spec=WITH_WARM)
     assert deleted(plan) == ["s"]
     assert created(plan) == 2
+    assert told(plan)["Retired"] == "standby group s of an old revision has not loaded"
 
 
 def test_without_room_an_old_standby_makes_some_but_not_while_something_leaves() -> None:
     groups = (old("a"), old("b"), old_standby("s"), stuck("n"))
-    assert deleted(plan_for(*groups, spec=WITH_WARM)) == ["s"]
+    plan = plan_for(*groups, spec=WITH_WARM)
+    assert deleted(plan) == ["s"]
+    assert told(plan)["Retired"] == "standby group s makes room for the new revision"
     leaving = group("x", revision=OLD_REVISION, terminating=True)
     assert deleted(plan_for(*groups, leaving, spec=WITH_WARM)) == []
 

@@ -56,6 +56,27 @@ def test_a_pool_without_a_warm_pool_starts_its_groups_as_standbys() -> None:
     assert [action.role for action in actions(plan, CreateGroup)] == [Role.STANDBY]
 
 
+def test_a_refill_is_one_event_that_names_the_groups_made_and_why() -> None:
+    plan = plan_for(group("a"), group("b"), spec=pool_spec(warmPool={"size": 2}))
+    made = [action.name for action in actions(plan, CreateGroup)]
+    want = f"groups {made[0]}, {made[1]} are made: 0 of 2 standby groups are there"
+    assert [(event.reason, event.cause, event.message) for event in plan.events] == [
+        (Reason.WARM_POOL_REFILL, Reason.WARM_POOL_REFILL, want)
+    ]
+    assert {action.message for action in actions(plan, CreateGroup)} == {want}
+
+
+def test_groups_made_for_their_number_say_so_and_many_are_not_all_named() -> None:
+    plan = plan_for(spec=pool_spec(replicas=5))
+    made = [action.name for action in actions(plan, CreateGroup)]
+    want = f"5 groups ({', '.join(made[:3])}, …) are made: 0 of 5 active groups are there"
+    assert [(event.cause, event.message) for event in plan.events] == [(Reason.FIXED_REPLICAS, want)]
+
+
+def test_where_nothing_is_made_no_refill_is_told() -> None:
+    assert told(plan_for(group("a"), group("b"))) == {}
+
+
 def test_a_standby_that_waits_for_a_vacancy_is_no_surplus() -> None:
     assert deleted(plan_for(group("a"), loading("s"))) == []
     assert deleted(plan_for(group("a"), group("b"), loading("s"))) == ["s"]

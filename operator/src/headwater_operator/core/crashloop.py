@@ -27,6 +27,7 @@ from headwater_operator.core.times import parse_time
 _KEPT = MOST_REPLACEMENTS + 2
 """One more than the limit makes the hold; a lower number kept than the limit would never reach it."""
 _NOT_COUNTED = frozenset({Reason.POD_LOST, Reason.NODE_LOST})
+_TELL_OF_FAILURES = frozenset({Reason.QUARANTINED, Reason.REPLACED})
 _PACE_SECONDS, _PACE_LIMIT_SECONDS = 5.0, 60.0
 _HOLD_SECONDS, _HOLD_LIMIT_SECONDS = 60.0, 1800.0
 
@@ -125,7 +126,6 @@ def _last_words(draft: Draft, note: FailureNote) -> str:
     for member in draft.members:
         if member.name == note.group and member.health.message:
             return member.health.message
-    failure = next(
-        (d for d in draft.snapshot.status.get("decisions") or () if note.group in d.get("message", "")), None
-    )
+    told = [d for d in draft.snapshot.status.get("decisions") or () if d.get("action") in _TELL_OF_FAILURES]
+    failure = next((d for d in told if note.group in d.get("message", "")), None)
     return str(failure["message"]) if failure else note.reason

@@ -22,6 +22,8 @@ from headwater_operator.core.settings import DecisionSettings
 from headwater_operator.core.snapshot import GroupObservation, PoolSnapshot
 from headwater_operator.core.times import format_time, parse_time, seconds_between
 
+_NAMES_LISTED = 3
+
 
 class Step(IntEnum):
     """Order of actions in a plan: what restores service first, what may hang on an engine's answer last."""
@@ -173,21 +175,35 @@ class Draft:
         member.role = role
         self.act(step, SetRole(member.name, role, reason, message, annotations))
 
-    def create(self, count: int, reason: Reason, message: str) -> None:
-        """Plans new standby groups of the target revision."""
-        if self.target is None:
+    def create(self, count: int, purpose: Reason, why: str) -> None:
+        """Plans new standby groups of the target revision; one event tells of all."""
+        if self.target is None or count <= 0:
             return
-        for _ in range(count):
-            taken = self._names_taken | {member.name for member in self.members}
-            name = fresh_group_name(self.snapshot.name, self.target.revision, self.names, taken)
-            self._names_taken.add(name)
-            self.created += 1
-            self.act(
-                Step.CREATE,
-                CreateGroup(name, Role.STANDBY, self.target.revision, self.target.template, reason, message),
-            )
+        target, names = self.target, [self._fresh_name(self.target.revision) for _ in range(count)]
+        # The event bears the actions' message: that is how it is left out if none of them comes about.
+        message = f"{_listed(names)} made: {why}"
+        for name in names:
+            action = CreateGroup(name, Role.STANDBY, target.revision, target.template, purpose, message)
+            self.act(Step.CREATE, action)
+        self.created += count
+        self.note(Reason.WARM_POOL_REFILL, message, cause=purpose)
+
+    def _fresh_name(self, revision: str) -> str:
+        taken = self._names_taken | {member.name for member in self.members}
+        name = fresh_group_name(self.snapshot.name, revision, self.names, taken)
+        self._names_taken.add(name)
+        return name
 
     def delete(self, member: Member, reason: Reason, message: str) -> None:
         """Plans the end of a member."""
         member.deleted = True
         self.act(Step.DELETE, DeleteGroup(member.name, member.group.uid, reason, message))
+
+
+def _listed(names: list[str]) -> str:
+    """``group a is``, ``groups a, b are``, or ``5 groups (a, b, c, …) are``."""
+    if len(names) == 1:
+        return f"group {names[0]} is"
+    if len(names) <= _NAMES_LISTED:
+        return f"groups {', '.join(names)} are"
+    return f"{len(names)} groups ({', '.join(names[:_NAMES_LISTED])}, …) are"

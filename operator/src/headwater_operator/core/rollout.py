@@ -35,7 +35,7 @@ def plan_rollout(draft: Draft) -> None:
         return
     for member in _old_standbys(draft):
         if not member.health.loaded:
-            draft.delete(member, Reason.RETIRED, f"standby group {member.name} of an old revision has not loaded")
+            _retire(draft, member, f"standby group {member.name} of an old revision has not loaded")
     if not _exchange_active(draft) and not _retire_standby(draft):
         _make_room(draft)
     _surge(draft)
@@ -90,8 +90,14 @@ def _retire_standby(draft: Draft) -> bool:
     old = _old_standbys(draft)
     if not old or _old_active(draft) or len(loaded) <= draft.desired_standby + draft.unmet:
         return False
-    retire(draft, old[-1], Reason.RETIRED, f"standby group {old[-1].name} of an old revision has a loaded successor")
+    _retire(draft, old[-1], f"standby group {old[-1].name} of an old revision has a loaded successor")
     return True
+
+
+def _retire(draft: Draft, member: Member, message: str) -> None:
+    retire(draft, member, Reason.RETIRED, message)
+    if member.deleted:
+        draft.note(Reason.RETIRED, message)
 
 
 def _make_room(draft: Draft) -> None:
@@ -104,7 +110,7 @@ def _make_room(draft: Draft) -> None:
         return
     old = _old_standbys(draft)
     if old:
-        retire(draft, old[-1], Reason.RETIRED, f"standby group {old[-1].name} makes room for the new revision")
+        _retire(draft, old[-1], f"standby group {old[-1].name} makes room for the new revision")
         return
     active = _old_active(draft)
     left = sum(serves(draft, member) for member in draft.having(Role.ACTIVE) if member not in active[:1])

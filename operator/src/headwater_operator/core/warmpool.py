@@ -37,9 +37,11 @@ def plan_warm_pool(draft: Draft) -> None:
 
 
 def _purpose(draft: Draft) -> tuple[Reason, str]:
-    if draft.unmet > len(draft.having(Role.STANDBY)):
-        return draft.desired_reason, f"{draft.desired_active} active groups are wanted"
-    return Reason.WARM_POOL_REFILL, f"{draft.desired_standby} standby groups are wanted"
+    standbys = len(draft.having(Role.STANDBY))
+    if draft.unmet > standbys:
+        active = draft.desired_active - draft.unmet
+        return draft.desired_reason, f"{active} of {draft.desired_active} active groups are there"
+    return Reason.WARM_POOL_REFILL, f"{standbys - draft.unmet} of {draft.desired_standby} standby groups are there"
 
 
 def _reusable(draft: Draft, member: Member) -> bool:
