@@ -56,7 +56,7 @@ class EventPoster:
         except errors.NotFound:
             self._posted.pop(identity, None)  # the API server has expired it; the next one starts anew
         except errors.OperatorError as error:
-            log.warning("event not recorded", reason=reason, event=message, error=str(error))
+            log.warning("event not recorded", reason=reason, text=message, error=str(error))
 
     async def _post(self, regarding: Object, identity: tuple[str, str, str], warning: bool, now: float) -> None:
         namespace, name = key_of(regarding)
