@@ -359,6 +359,15 @@ def test_a_change_of_number_is_a_decision_with_both_values() -> None:
     }
 
 
+def test_a_number_that_goes_up_down_and_up_again_is_told_each_time() -> None:
+    status: dict[str, Any] = {"desired": {"active": 1}}
+    for number in (3, 1, 3):
+        got = status_of(group("a"), spec=pool_spec(replicas=number), status=status)
+        status = {"desired": {"active": number}, "decisions": got["decisions"]}
+    scaled = [item for item in status["decisions"] if item["action"].startswith("Scaled")]
+    assert [(item["from"], item["to"]) for item in scaled] == [(1, 3), (3, 1), (1, 3)]
+
+
 def test_the_current_revision_moves_when_the_rollout_has_finished() -> None:
     status = {"currentRevision": OLD_REVISION, "updateRevision": OLD_REVISION}
     half = status_of(group("a", revision=OLD_REVISION), group("b"), status=status)

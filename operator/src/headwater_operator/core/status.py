@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +26,14 @@ _DECISION_MESSAGE_LIMIT = 400
 _NO_FIGURE = "-"
 _NOT_DECISIONS = frozenset({Reason.DRAINING, Reason.DRAINED, Reason.CAPACITY_SHORT})
 """Told as events only: they follow from a decision that is listed."""
+
+_REVERSIBLE: Mapping[Any, object] = {
+    Reason.SCALED_UP: "number",
+    Reason.SCALED_DOWN: "number",
+    Reason.ROLLOUT_STARTED: "revision",
+    Reason.ROLLOUT_FINISHED: "revision",
+}
+"""Decisions of which a later one undoes the one before, by what they are about."""
 
 
 def pool_status(snapshot: PoolSnapshot, plan: Plan, settings: DecisionSettings, now: datetime) -> dict[str, Any]:
@@ -90,13 +98,22 @@ def _summary(view: PoolView) -> dict[str, str]:
 def _decisions(old: Mapping[str, Any], plan: Plan, now: datetime) -> list[dict[str, Any]]:
     """The last ten. A plan that is decided twice, since its first try failed, is told once."""
     decisions = [dict(decision) for decision in old.get("decisions") or ()]
-    told = {(decision.get("action"), decision.get("message")) for decision in decisions[-3:]}
+    told = _told_lately(decisions)
     for event in plan.events:
         decision = _decision(event, now)
         told_already = (decision["action"], decision["message"]) in told
         if event.reason not in _NOT_DECISIONS and event is not plan.problem and not told_already:
             decisions.append(decision)
     return decisions[-_DECISIONS_KEPT:]
+
+
+def _told_lately(decisions: Sequence[Mapping[str, Any]]) -> set[tuple[Any, Any]]:
+    """Action and message of the last three, but for what a later one has reversed: that may well come again."""
+    latest = {}
+    for decision in decisions[-3:]:
+        said = decision.get("action"), decision.get("message")
+        latest[_REVERSIBLE.get(said[0], said)] = said
+    return set(latest.values())
 
 
 def _decision(event: EventNote, now: datetime) -> dict[str, Any]:
