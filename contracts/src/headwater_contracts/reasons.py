@@ -84,6 +84,8 @@ class Reason(StrEnum):
     LOAD_FAILED = "LoadFailed"
     STARTUP_DEADLINE_EXCEEDED = "StartupDeadlineExceeded"
     CRASH_LOOP_HOLD = "CrashLoopHold"
+    # why groups are not judged
+    OPERATOR_BLIND = "OperatorBlind"
     # conditions
     GROUPS_SERVING = "GroupsServing"
     GROUPS_NOT_READY = "GroupsNotReady"

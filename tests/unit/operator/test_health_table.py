@@ -140,8 +140,9 @@ def test_a_node_that_no_longer_exists_is_lost() -> None:
 
 def test_where_most_groups_fall_silent_at_once_none_is_condemned() -> None:
     groups = [silent("a", 60.0), silent("b", 60.0), group("c")]
-    assert most_silent(groups, 15.0)
-    assert classify(groups[0], blind=True).verdict is Verdict.UNKNOWN
+    assert most_silent(groups, 15.0) == (2, 3)
+    got = classify(groups[0], blind=True)
+    assert (got.verdict, got.reason) == (Verdict.UNKNOWN, Reason.OPERATOR_BLIND)
     assert not most_silent([silent("a", 60.0), group("b"), group("c")], 15.0)
     assert not most_silent([silent("a", 60.0)], 15.0)
 

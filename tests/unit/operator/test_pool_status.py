@@ -12,7 +12,7 @@ from headwater_contracts.reasons import ConditionType, Reason, Role
 from headwater_operator.api.pool import InferencePoolStatus
 from headwater_operator.core.decide import decide
 from headwater_operator.core.snapshot import NEW_GROUP, GroupObservation, PoolSnapshot, Refusal
-from headwater_operator.core.status import pool_status
+from headwater_operator.core.status import group_status, pool_status
 from support.operator_snapshots import (
     NOW,
     OLD_REVISION,
@@ -391,3 +391,29 @@ def test_a_status_stays_small_whatever_it_has_to_say() -> None:
 def test_reasons_are_words_of_the_one_enum() -> None:
     known = {str(reason) for reason in Reason}
     assert {item["reason"] for item in conditions(group("a"), loading("s")).values()} <= known
+
+
+def test_an_operator_that_hears_most_groups_no_more_says_so_and_tells_it_once() -> None:
+    def unheard(name: str) -> GroupObservation:
+        probe = reading(None, error="timeout", silent_seconds=60.0)
+        return replace(group(name, pods=[pod(name, Role.ACTIVE, ready=False)]), engine=probe)
+
+    groups, spec = (unheard("a"), unheard("b"), group("c")), pool_spec(replicas=3)
+    blind = snapshot(*groups, spec=spec)
+    plan = decide(blind, SETTINGS, NOW, suffixes())
+    assert plan.actions == ()
+    want = (
+        "2 of 3 loaded groups answer no probe, so none is quarantined for its silence: "
+        "see whether the operator reaches port 8001 of their pods"
+    )
+    assert [(event.reason, event.message, event.warning) for event in plan.events] == [
+        (Reason.OPERATOR_BLIND, want, True)
+    ]
+    status = pool_status(blind, plan, SETTINGS, NOW)
+    slo = next(item for item in status["conditions"] if item["type"] == "SLOMet")
+    assert (slo["status"], slo["reason"], slo["message"]) == ("Unknown", "OperatorBlind", want)
+    assert "decisions" not in status
+    found = {item["type"]: item for item in group_status(groups[0], blind, NOW)["conditions"]}
+    assert short(found, "Healthy") == [("Unknown", "OperatorBlind")]
+    again = decide(snapshot(*groups, spec=spec, status=status), SETTINGS, NOW, suffixes())
+    assert again.events == ()

@@ -12,7 +12,7 @@ A fold over stages in this order; each sees what the stages before it have plann
 | rollout     | rollout       | the next step towards the wanted revision                   |
 | warm pool   | warmpool      | how many more or fewer standbys                             |
 | removal     | removal       | what is done with                                           |
-| upkeep      | upkeep        | missing pods, lagging labels                                |
+| upkeep      | upkeep        | missing pods, lagging labels; what is told once             |
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from headwater_operator.core.rollout import plan_rollout, rolling
 from headwater_operator.core.routes import settle_wait_seconds
 from headwater_operator.core.settings import DecisionSettings
 from headwater_operator.core.snapshot import PoolSnapshot
-from headwater_operator.core.upkeep import note_capacity, plan_foundation, plan_upkeep
+from headwater_operator.core.upkeep import note_blindness, note_capacity, plan_foundation, plan_upkeep
 from headwater_operator.core.verdicts import classify_groups
 from headwater_operator.core.warmpool import plan_warm_pool
 
@@ -47,6 +47,7 @@ _STAGES = (
     plan_removal,
     plan_upkeep,
     note_capacity,
+    note_blindness,
 )
 
 

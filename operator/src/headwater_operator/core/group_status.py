@@ -86,7 +86,7 @@ def _healthy(health: Health) -> Finding:
         return Finding(kind, True, Reason.HEALTHY, "the engine works")
     if health.verdict is Verdict.LOADING:
         return Finding(kind, None, Reason.LOADING, "the model is not loaded yet")
-    return Finding(kind, None, Reason.NO_ANSWER, health.message)
+    return Finding(kind, None, health.reason or Reason.NO_ANSWER, health.message)
 
 
 def _routable(group: GroupObservation, snapshot: PoolSnapshot) -> Finding:

@@ -90,14 +90,16 @@ def classify_group(
         return _unhealthy(loaded, late) if late else Health(Verdict.LOADING, loaded=False)
     if leader_ready(group) or fresh_state(group) is not None:
         return Health(Verdict.HEALTHY, loaded=True)
+    if limits.blind:
+        return Health(Verdict.UNKNOWN, True, Reason.OPERATOR_BLIND, "no recent answer from it, nor from most others")
     return Health(Verdict.UNKNOWN, loaded=True, message="no recent answer from the engine")
 
 
-def most_silent(groups: Iterable[GroupObservation], silence_seconds: float) -> bool:
-    """At least two loaded groups, and more than half of all, answer no probe."""
+def most_silent(groups: Iterable[GroupObservation], silence_seconds: float) -> tuple[int, int] | None:
+    """How many of how many loaded groups answer no probe, if that is at least two, and more than half of all."""
     loaded = [group for group in groups if not group.terminating and was_loaded(group)]
-    silent = [group for group in loaded if _silent(group, silence_seconds)]
-    return len(silent) >= 2 and 2 * len(silent) > len(loaded)
+    silent = sum(_silent(group, silence_seconds) for group in loaded)
+    return (silent, len(loaded)) if silent >= 2 and 2 * silent > len(loaded) else None
 
 
 _Cause = tuple[Reason, str]

@@ -18,6 +18,7 @@ from headwater_operator.api.duration import parse_duration
 from headwater_operator.api.honored import fields_not_honored, fields_partly_honored
 from headwater_operator.core.conditions import Finding
 from headwater_operator.core.pool_view import PoolView
+from headwater_operator.core.verdicts import blindness
 
 
 def pool_findings(view: PoolView) -> tuple[Finding, ...]:
@@ -123,6 +124,8 @@ def _capacity(view: PoolView) -> Finding:
 
 def _slo(view: PoolView) -> Finding:
     kind, slo, signals = ConditionType.SLO_MET, view.snapshot.spec.slo, view.signals
+    if blind := blindness(view.snapshot):
+        return Finding(kind, None, Reason.OPERATOR_BLIND, blind)
     targets = {
         "ttftP90": (slo.ttft_p90 if slo else None, signals.ttft_p90_seconds),
         "interTokenLatencyP99": (slo.inter_token_latency_p99 if slo else None, signals.itl_p99_seconds),

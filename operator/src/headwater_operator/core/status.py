@@ -24,8 +24,8 @@ __all__ = ["group_status", "pool_status", "status_needs_write"]
 _DECISIONS_KEPT = 10
 _DECISION_MESSAGE_LIMIT = 400
 _NO_FIGURE = "-"
-_NOT_DECISIONS = frozenset({Reason.DRAINING, Reason.DRAINED, Reason.CAPACITY_SHORT})
-"""Told as events only: they follow from a decision that is listed."""
+_NOT_DECISIONS = frozenset({Reason.DRAINING, Reason.DRAINED, Reason.CAPACITY_SHORT, Reason.OPERATOR_BLIND})
+"""Told as events only: they follow from a decision that is listed, or decide nothing."""
 
 _REVERSIBLE: Mapping[Any, object] = {
     Reason.SCALED_UP: "number",

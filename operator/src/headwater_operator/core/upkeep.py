@@ -17,7 +17,7 @@ from headwater_operator.core.conditions import MESSAGE_LIMIT, shorten
 from headwater_operator.core.draft import Draft, Member, Step, Target
 from headwater_operator.core.facts import fresh_state
 from headwater_operator.core.validate import find_problem
-from headwater_operator.core.verdicts import pods_of
+from headwater_operator.core.verdicts import blindness, pods_of
 from headwater_operator.desired.revision import resolve_template, revision_hash
 
 
@@ -118,6 +118,17 @@ def note_capacity(draft: Draft) -> None:
         if condition.get("type") == ConditionType.CAPACITY_AVAILABLE and condition.get("status") == "False":
             return
     draft.note(Reason.CAPACITY_SHORT, message, warning=True)
+
+
+def note_blindness(draft: Draft) -> None:
+    """Tells once when most engines fall silent to the operator."""
+    message = blindness(draft.snapshot)
+    if message is None:
+        return
+    for condition in draft.snapshot.status.get("conditions") or ():
+        if condition.get("type") == ConditionType.SLO_MET and condition.get("reason") == Reason.OPERATOR_BLIND:
+            return
+    draft.note(Reason.OPERATOR_BLIND, message, warning=True)
 
 
 def unschedulable_message(member: Member) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from headwater_contracts.network import ENGINE_ADMIN_PORT
 from headwater_operator.api.duration import parse_duration
 from headwater_operator.core.health import Health, HealthLimits, classify_group, most_silent
 from headwater_operator.core.snapshot import GroupObservation, PoolSnapshot
@@ -11,14 +12,29 @@ from headwater_operator.core.snapshot import GroupObservation, PoolSnapshot
 
 def classify_groups(snapshot: PoolSnapshot, now: datetime) -> dict[str, Health]:
     """Verdict by group name."""
-    health = snapshot.spec.health
-    silence = parse_duration(health.interval) * health.failure_threshold
-    blind = most_silent(snapshot.groups, silence)
-    deadline = parse_duration(health.startup_deadline)
+    silence = _silence_seconds(snapshot)
+    blind = most_silent(snapshot.groups, silence) is not None
+    deadline = parse_duration(snapshot.spec.health.startup_deadline)
     return {
         group.name: classify_group(group, HealthLimits(silence, deadline, pods_of(group), blind), snapshot.nodes, now)
         for group in snapshot.groups
     }
+
+
+def blindness(snapshot: PoolSnapshot) -> str | None:
+    """That the operator's own sight is in doubt, in words; None if it is not."""
+    silent = most_silent(snapshot.groups, _silence_seconds(snapshot))
+    if silent is None:
+        return None
+    return (
+        f"{silent[0]} of {silent[1]} loaded groups answer no probe, so none is quarantined for its silence: "
+        f"see whether the operator reaches port {ENGINE_ADMIN_PORT} of their pods"
+    )
+
+
+def _silence_seconds(snapshot: PoolSnapshot) -> float:
+    health = snapshot.spec.health
+    return parse_duration(health.interval) * health.failure_threshold
 
 
 def pods_of(group: GroupObservation) -> int:
