@@ -63,6 +63,8 @@ async def test_the_token_opens_the_admin_port_and_nothing_else_does(start: Start
         ("/admin/faults", {}),
         ("/admin/faults", {"fault": "stall"}),
         ("/admin/faults", {"fault": "slow", "factor": "x"}),
+        ("/admin/faults", {"fault": "crash", "exit_code": 256}),
+        ("/admin/faults", {"fault": "crash", "exit_code": 1e300}),
     ],
 )
 def test_bad_admin_bodies_are_refused_and_change_nothing(
@@ -108,7 +110,8 @@ async def test_errors_fault_fails_the_next_requests_alone(engine: EngineProcess)
 
 async def test_stall_fault_holds_requests_at_their_nth_token_until_cleared(engine: EngineProcess) -> None:
     engine.admin("/admin/faults", fault="stall", after_tokens=3)
-    async with raw_request(engine, CHAT, chat(max_tokens=8, ignore_eos=True)) as response:
+    # A seed whose first tokens are whole words: half a character would be a token without a chunk.
+    async with raw_request(engine, CHAT, chat(max_tokens=8, ignore_eos=True, seed=1)) as response:
         await response.read_head()
         chunks, texts, silence = response.chunks(), 0, 0
         while silence < 2:

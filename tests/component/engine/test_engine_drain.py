@@ -179,6 +179,16 @@ async def test_a_drain_that_ends_the_process_cannot_be_undone(start: Start) -> N
     assert engine.admin("/admin/undrain").status_code == 409
 
 
+async def test_a_drain_that_ends_the_process_can_still_be_asked_to_hurry(start: Start) -> None:
+    engine = start(ENDPOINT_SETTLE_SECONDS="600", DRAIN_TIMEOUT_SECONDS="600")
+    engine.signal(signal.SIGTERM)
+    await wait_for(lambda: engine.state()["phase"] == "draining")
+
+    engine.admin("/admin/drain", settle_seconds=0, timeout_seconds=0)
+
+    assert engine.exit_code() == 0
+
+
 async def test_health_and_admin_answer_while_streams_drain(start: Start) -> None:
     engine = start()
     async with raw_request(engine, CHAT, chat(SLOW)) as response:

@@ -6,10 +6,11 @@ import asyncio
 
 from headwater_engine.clock import Clock
 from headwater_engine.core.inflight import EndCause, Registry
-from headwater_engine.core.lifecycle import Lifecycle
+from headwater_engine.core.lifecycle import Drain, Lifecycle
 
 # Longer than the in-band end of a stream takes.
 _LAST_WORDS_SECONDS = 10.0
+_SLICE_SECONDS = 0.1
 
 
 class Drainer:
@@ -40,17 +41,21 @@ class Drainer:
 
     async def drained(self) -> None:
         """Returns when the running drain has ended, by its deadline at the latest."""
-        drain = self._lifecycle.drain
-        if drain is None:
-            raise RuntimeError("no drain is running")
-        if self._lifecycle.is_loaded:
-            await self._clock.sleep(max(0.0, drain.settle_until - self._clock.now()))
-        bound = max(0.0, drain.deadline - self._clock.now()) + _LAST_WORDS_SECONDS
+        while self._lifecycle.is_loaded and (left := self._drain.settle_until - self._clock.now()) > 0:
+            # In slices, since another request for a drain may end it earlier.
+            await self._clock.sleep(min(left, _SLICE_SECONDS))
+        bound = max(0.0, self._drain.deadline - self._clock.now()) + _LAST_WORDS_SECONDS
         try:
             async with asyncio.timeout(bound):
                 await self._registry.idle()
         except TimeoutError:
             self._registry.end_all(EndCause.EXITING)
+
+    @property
+    def _drain(self) -> Drain:
+        if self._lifecycle.drain is None:
+            raise RuntimeError("no drain is running")
+        return self._lifecycle.drain
 
     async def _within(self, seconds: float) -> None:
         try:

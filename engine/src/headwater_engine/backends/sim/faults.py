@@ -24,6 +24,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+_MOST_EXIT_CODE = 255
+
 
 def _open_gate() -> asyncio.Event:
     gate = asyncio.Event()
@@ -102,7 +104,10 @@ def _oom(faults: Faults, _body: Mapping[str, Any]) -> None:
 
 
 def _crash(faults: Faults, body: Mapping[str, Any]) -> None:
-    faults.exit(int(_number(body, "exit_code", 137)))
+    code = int(_number(body, "exit_code", 137))
+    if code > _MOST_EXIT_CODE:
+        raise ValueError(f"exit_code must be at most {_MOST_EXIT_CODE}")
+    faults.exit(code)
 
 
 def _errors(faults: Faults, body: Mapping[str, Any]) -> None:
