@@ -233,6 +233,14 @@ async def test_unknown_routes_and_methods_get_an_error_in_openai_shape(
     assert error["type"] == "invalid_request_error"
 
 
+@pytest.mark.parametrize(("path", "want"), [(CHAT, "POST"), ("/healthz", "GET, HEAD")])
+async def test_a_wrong_method_is_told_the_right_ones(engine: EngineProcess, path: str, want: str) -> None:
+    async with raw_request(engine, path, b"", method="DELETE") as response:
+        await response.read_head()
+
+    assert (response.status, response.headers["allow"]) == (405, want)
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/v1/models"])
 async def test_head_is_get_without_a_body(engine: EngineProcess, path: str) -> None:
     async with raw_request(engine, path, b"", method="HEAD") as response:

@@ -32,20 +32,21 @@ class Router:
         answer_headers = [(headers.REQUEST_ID.encode(), name.encode()), *self._common()]
         exchange = Exchange(scope, receive, send, answer_headers, name)
         try:
-            await self._route(scope)(exchange)
+            await self._route(scope, answer_headers)(exchange)
         except ClientGoneError:
             return
         except Exception as error:  # noqa: BLE001 - the edge: what nobody expected is a 500, in OpenAI's shape
             await refuse(exchange, error)
 
-    def _route(self, scope: Scope) -> Handler:
+    def _route(self, scope: Scope, answer_headers: Headers) -> Handler:
         methods = self._routes.get(scope["path"])
         if methods is None:
             raise CallerError(f"no such path: {scope['path'][:200]}", code="not_found", status=404)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         handler = methods.get(method)
         if handler is None:
-            allowed = ", ".join(sorted(methods))
+            allowed = ", ".join(sorted({*methods, "HEAD"} if "GET" in methods else methods))
+            answer_headers.append((b"allow", allowed.encode()))
             raise CallerError(f"use {allowed} here", code="method_not_allowed", status=405)
         return handler
 
