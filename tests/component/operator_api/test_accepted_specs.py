@@ -29,6 +29,7 @@ VALID: dict[str, dict[str, Any]] = {
     },
     "a surge of none, one unavailable": {"rollout": {"maxSurge": 0, "maxUnavailable": 1}},
     "mixed units": {"drain": {"timeout": "1h30m"}, "slo": {"ttftP90": "1s500ms"}},
+    "the shortest health limit": {"health": {"interval": "1s500ms", "failureThreshold": 2}},
     "a toleration of everything": {"placement": {"tolerations": [{"operator": "Exists"}]}},
     "allowed engine arguments": {"engine": {"extraArgs": {"max-num-seqs": "64", "dtype": "float32"}}},
     "one minimum for the range": {"autoscaling": {"minReplicas": 4, "maxReplicas": 4}},

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, StringConstraints
 
 from headwater_operator.api.base import ApiModel, Cel, Rules
-from headwater_operator.api.duration import Between, Duration
+from headwater_operator.api.duration import PATTERN, Between, Duration
 from headwater_operator.api.scalars import DNS_LABEL, Percent, PositiveReplicas, Replicas
 
 ObjectivePercent = Annotated[
@@ -96,7 +96,18 @@ class WarmPool(ApiModel):
 
 
 class Health(ApiModel):
-    """When a group counts as unhealthy."""
+    """When a group counts as unhealthy: without progress for interval × failureThreshold, which is 3s at least."""
+
+    # Steps of a second and more are usual (a long prompt, any CPU): a shorter limit would end every engine for ever.
+    rules: ClassVar[tuple[Cel, ...]] = (
+        Cel(
+            f"!self.interval.matches('{PATTERN}') || "
+            "duration(self.interval).getMilliseconds() * self.failureThreshold >= 3000",
+            "interval times failureThreshold must be 3s at least, since one step of an engine may take that long: "
+            "raise one of them",
+            at=".interval",
+        ),
+    )
 
     interval: Annotated[Duration, Between("100ms", "5m")] = "5s"
     """Time between two looks at a group's progress."""
