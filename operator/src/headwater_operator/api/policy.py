@@ -96,7 +96,7 @@ class WarmPool(ApiModel):
 
 
 class Health(ApiModel):
-    """When a group counts as unhealthy: without progress for interval × failureThreshold, which is 3s at least."""
+    """When a group counts as unhealthy."""
 
     # Steps of a second and more are usual (a long prompt, any CPU): a shorter limit would end every engine for ever.
     rules: ClassVar[tuple[Cel, ...]] = (
@@ -121,7 +121,8 @@ class Drain(ApiModel):
     """How a group leaves the Service. The two times follow each other."""
 
     timeout: Annotated[Duration, Between("0s", "24h")] = "5m"
-    """How long running streams may go on before they are ended."""
+    """How long running streams may go on before they are ended. A change holds at once for drains that the operator
+    begins; a pod that is deleted or evicted by anything else keeps the times that it was made with."""
     endpoint_settle: Annotated[Duration, Between("0s", "5m")] = "5s"
     """How long the group still takes requests after it left the Service, since proxies learn of that late."""
 
