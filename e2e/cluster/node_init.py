@@ -4,6 +4,7 @@ Run as `python3 -m e2e.cluster.node_init STATE NAME` inside fresh network, mount
 """
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -42,7 +43,7 @@ def bind_own_directories(node: Path) -> None:
 def configure_network(state: State, settings: Settings, name: str) -> None:
     """Addresses, and routes to the other nodes' pods."""
     net = settings.net
-    wait_for("eth0", lambda: Path("/sys/class/net/eth0").exists() or run("ip", "link", "show", "eth0", check=False))
+    wait_for("eth0", lambda: has_link("eth0"))
     run("ip", "link", "set", "lo", "up")
     run("ip", "addr", "add", f"{node_plan(state, net, name).ip}/24", "dev", "eth0")
     run("ip", "link", "set", "eth0", "up")
@@ -53,6 +54,11 @@ def configure_network(state: State, settings: Settings, name: str) -> None:
             plan = node_plan(state, net, other)
             run("ip", "route", "add", plan.pods, "via", plan.ip)
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+
+
+def has_link(name: str) -> bool:
+    """Whether this network namespace has the link. /sys shows the host's, which mostly has an eth0 of its own."""
+    return name in (link for _, link in socket.if_nameindex())
 
 
 def daemons(state: State, settings: Settings, name: str) -> dict[str, list[str]]:
