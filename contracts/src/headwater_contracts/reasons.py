@@ -86,6 +86,7 @@ class Reason(StrEnum):
     CRASH_LOOP_HOLD = "CrashLoopHold"
     # why groups are not judged
     OPERATOR_BLIND = "OperatorBlind"
+    TOKEN_REFUSED = "TokenRefused"  # noqa: S105 - a reason, no token
     # conditions
     GROUPS_SERVING = "GroupsServing"
     GROUPS_NOT_READY = "GroupsNotReady"

@@ -54,5 +54,9 @@ class EngineUnreachable(Failed):
     """An engine's admin port gave no usable answer."""
 
 
+class TokenRefused(EngineUnreachable):
+    """An engine answers, but knows another admin token than ours: its pod was made by another installation."""
+
+
 class LeaseLost(Failed):
     """Another operator holds the Lease, or ours could not be renewed in time."""

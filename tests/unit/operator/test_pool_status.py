@@ -207,6 +207,21 @@ def test_what_is_not_known_keeps_ready_but_never_makes_it() -> None:
     assert short(conditions(group("a"), silent), "Ready") == [("False", "GroupsNotReady")]
 
 
+def test_groups_that_refuse_the_token_serve_by_their_endpoints_and_say_what_to_do() -> None:
+    def stranger(name: str) -> GroupObservation:
+        probe = reading(None, error="HTTP 401", silent_seconds=60.0, token_refused=True)
+        return replace(group(name), engine=probe)
+
+    groups, reached = (stranger("a"), stranger("b")), frozenset({"a-0", "b-0"})
+    found = conditions(*groups, endpoints_ready=reached)
+    assert short(found, "Ready", "SLOMet") == [("True", "GroupsServing"), ("Unknown", "OperatorBlind")]
+    assert found["SLOMet"]["message"].startswith("2 groups: the engine refuses the operator's admin token")
+    assert short(conditions(*groups, endpoints_ready=frozenset({"a-0"})), "Ready") == [("False", "GroupsNotReady")]
+    of_group = {item["type"]: item for item in group_status(groups[0], snapshot(*groups), NOW)["conditions"]}
+    assert short(of_group, "Healthy") == [("Unknown", "TokenRefused")]
+    assert "kubectl delete rgroup a" in of_group["Healthy"]["message"]
+
+
 def test_max_unavailable_counts_but_never_down_to_none() -> None:
     spec = pool_spec(rollout={"maxUnavailable": 2})
     assert short(conditions(group("a"), loading("s"), spec=spec), "Ready") == [("True", "GroupsServing")]

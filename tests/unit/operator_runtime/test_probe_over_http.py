@@ -88,6 +88,18 @@ async def test_an_odd_answer_is_an_engine_that_cannot_be_read_and_nothing_worse(
             await control.state("127.0.0.1", "token")
 
 
+@pytest.mark.parametrize(("status", "want"), [(401, True), (403, True), (404, False), (503, False)])
+async def test_a_refused_token_is_told_from_an_engine_out_of_reach(status: int, want: bool) -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 %d No\r\ncontent-length: 0\r\n\r\n" % status)
+        await writer.drain()
+
+    async with engine(answer) as control:
+        with pytest.raises(errors.EngineUnreachable) as got:
+            await control.state("127.0.0.1", "token")
+    assert isinstance(got.value, errors.TokenRefused) is want
+
+
 async def test_an_answer_without_end_is_no_state_and_is_not_read_on() -> None:
     async def without_end(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")

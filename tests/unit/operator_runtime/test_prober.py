@@ -36,6 +36,7 @@ class Engines:
 
     answers: dict[str, EngineState] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    strangers: set[str] = field(default_factory=set)
     latency: float = 0.0
     asked: list[tuple[float, str]] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -53,6 +54,8 @@ class Engines:
             self.out -= 1
         if ip in self.broken:
             raise RecursionError("too deep")
+        if ip in self.strangers:
+            raise errors.TokenRefused(f"{ip}: HTTP 401")
         if ip not in self.answers:
             raise errors.EngineUnreachable(f"{ip}: refused")
         return self.answers[ip]
@@ -278,3 +281,20 @@ async def test_a_leader_whose_group_is_not_seen_yet_is_asked_once_it_is() -> Non
         unseen.clear()
         await asyncio.sleep(2.1)
         assert len(at.engines.asked) == 1
+
+
+async def test_a_refused_token_stands_in_the_reading_and_is_logged_once() -> None:
+    with capture_logs() as logs:
+        async with bench(strangers={"10.0.0.1"}) as at:
+            at.prober.pod_changed(pod(), None)
+            await asyncio.sleep(10)
+            got = at.prober.reading("uid-1-0")
+            assert got is not None
+            assert (got.state, got.token_refused) == (None, True)
+            at.engines.strangers.clear()
+            at.engines.answers["10.0.0.1"] = READY
+            await asyncio.sleep(3)
+            got = at.prober.reading("uid-1-0")
+            assert got is not None
+            assert (got.state, got.token_refused) == (READY, False)
+    assert [entry["event"] for entry in logs] == ["engine refuses the token"]

@@ -64,6 +64,8 @@ class HttpEngineControl:
             async with self._session.request(
                 method, f"http://{host}:{self._port}{path}", headers=headers, json=body, allow_redirects=False
             ) as response:
+                if response.status in (401, 403):
+                    raise errors.TokenRefused(f"{ip}: {method} {path}: HTTP {response.status}")
                 if response.status >= 300:
                     raise errors.EngineUnreachable(f"{ip}: {method} {path}: HTTP {response.status}")
                 return await _text(ip, response)

@@ -170,7 +170,10 @@ class Prober:
             state = await self._control.state(target.ip, self.token(target.pool[0], target.group))
             target.history.answered(state, self._clock.monotonic())
         except errors.EngineUnreachable as error:
-            target.history.failed(error.message, self._clock.monotonic())
+            refused = isinstance(error, errors.TokenRefused)
+            if refused and not target.history.token_refused:
+                log.warning("engine refuses the token", namespace=target.pool[0], group=target.group)
+            target.history.failed(error.message, self._clock.monotonic(), token_refused=refused)
         except Exception as error:
             said = f"{target.ip}: an answer that cannot be read: {error!r}"
             if target.history.error != said:

@@ -24,6 +24,8 @@ class EngineHistory:
     asked_at: float | None = None
     """When the first probe of this operator process went out."""
     error: str | None = None
+    token_refused: bool = False
+    """The last probe was answered, but for its token."""
     _window: deque[tuple[float, EngineState]] = field(default_factory=deque)
 
     def asked(self, now: float) -> None:
@@ -36,14 +38,15 @@ class EngineHistory:
             self._window.clear()  # counters went back: another process answers
         state = _share_edges(state, self.last)
         self.last, self.last_at, self.answered_at, self.error = state, now, now, None
+        self.token_refused = False
         while len(self._window) > 1 and self._window[1][0] <= now - WINDOW_SECONDS:
             self._window.popleft()
         if not self._window or now - self._window[-1][0] >= SPACING_SECONDS:
             self._window.append((now, state))
 
-    def failed(self, error: str, now: float) -> None:
-        """Takes in a probe without an answer."""
-        self.last_at, self.error = now, error
+    def failed(self, error: str, now: float, *, token_refused: bool = False) -> None:
+        """Takes in a probe without a state for an answer."""
+        self.last_at, self.error, self.token_refused = now, error, token_refused
 
     def silent_seconds(self, now: float) -> float | None:
         """Since the last answer, or since the first probe: an engine that hangs since before this process began would
@@ -63,6 +66,7 @@ class EngineHistory:
             error=self.error,
             window_start=start,
             silent_seconds=self.silent_seconds(now),
+            token_refused=self.token_refused,
         )
 
 
@@ -85,7 +89,7 @@ def facts(reading: EngineReading | None) -> tuple[object, ...]:
         return ()
     state = reading.state
     if state is None:
-        return (reading.error is not None,)
+        return reading.error is not None, reading.token_refused
     return (
         state.phase,
         state.healthy,

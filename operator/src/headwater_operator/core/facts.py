@@ -26,6 +26,11 @@ def fresh_state(group: GroupObservation) -> EngineState | None:
     return reading.state
 
 
+def token_refused(group: GroupObservation) -> bool:
+    """The engine answers and refuses the operator's admin token."""
+    return group.engine is not None and group.engine.token_refused
+
+
 def running_streams(group: GroupObservation) -> int | None:
     """Requests that run or wait in the group's engine, None if not known."""
     state = fresh_state(group)
@@ -76,4 +81,7 @@ def routable(group: GroupObservation, snapshot: PoolSnapshot) -> bool | None:
     if snapshot.endpoints_ready is not None and pod.name not in snapshot.endpoints_ready:
         return False
     state = fresh_state(group)
-    return None if state is None else state.admitting
+    if state is not None:
+        return state.admitting
+    # The engine tells us nothing, and never will; its own readiness reaches the endpoints by the kubelet.
+    return True if token_refused(group) and snapshot.endpoints_ready is not None else None

@@ -19,14 +19,14 @@ from typing import Any
 from headwater_contracts.admin import EnginePhase
 from headwater_contracts.reasons import GroupConditionType, Phase, Reason, Role
 from headwater_operator.core.conditions import Finding, shorten, write_conditions
-from headwater_operator.core.facts import fresh_state
+from headwater_operator.core.facts import fresh_state, token_refused
 from headwater_operator.core.health import Health, Verdict
 from headwater_operator.core.pod_faults import group_fault
 from headwater_operator.core.routes import routable_now
 from headwater_operator.core.signals import kv_percent
 from headwater_operator.core.snapshot import GroupObservation, PoolSnapshot
 from headwater_operator.core.times import format_time, seconds_between
-from headwater_operator.core.verdicts import classify_groups
+from headwater_operator.core.verdicts import REFUSED_BY_ENGINE, classify_groups
 
 _FAILURE_MESSAGE_LIMIT = 1000
 
@@ -37,7 +37,7 @@ def group_status(group: GroupObservation, snapshot: PoolSnapshot, now: datetime)
     findings = (
         _scheduled(group, snapshot),
         _loaded(group, health, snapshot),
-        _healthy(health),
+        _healthy(group, health),
         _routable(group, snapshot),
     )
     state = fresh_state(group)
@@ -78,10 +78,12 @@ def _loaded(group: GroupObservation, health: Health, snapshot: PoolSnapshot) -> 
     return Finding(kind, False, reason, message)
 
 
-def _healthy(health: Health) -> Finding:
+def _healthy(group: GroupObservation, health: Health) -> Finding:
     kind = GroupConditionType.HEALTHY
     if health.verdict is Verdict.UNHEALTHY:
         return Finding(kind, False, health.reason or Reason.ENGINE_UNHEALTHY, health.message)
+    if token_refused(group):
+        return Finding(kind, None, Reason.TOKEN_REFUSED, f"{REFUSED_BY_ENGINE}: kubectl delete rgroup {group.name}")
     if health.verdict is Verdict.HEALTHY:
         return Finding(kind, True, Reason.HEALTHY, "the engine works")
     if health.verdict is Verdict.LOADING:

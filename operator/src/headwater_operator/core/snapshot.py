@@ -58,6 +58,8 @@ class EngineReading:
     """The oldest state of the same engine process within the signal window, for histogram deltas."""
     silent_seconds: float | None = None
     """Since the last answered probe, or since this operator's first probe if none was answered yet."""
+    token_refused: bool = False
+    """The engine lives, but was started under another admin token."""
 
 
 @dataclass(frozen=True, slots=True)

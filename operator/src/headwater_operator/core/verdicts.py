@@ -6,8 +6,14 @@ from datetime import datetime
 
 from headwater_contracts.network import ENGINE_ADMIN_PORT
 from headwater_operator.api.duration import parse_duration
+from headwater_operator.core.facts import token_refused
 from headwater_operator.core.health import Health, HealthLimits, classify_group, most_silent
 from headwater_operator.core.snapshot import GroupObservation, PoolSnapshot
+
+REFUSED_BY_ENGINE = (
+    "the engine refuses the operator's admin token, as after a reinstallation with a new one; it serves, but the "
+    "operator neither watches nor drains it until the group is replaced"
+)
 
 
 def classify_groups(snapshot: PoolSnapshot, now: datetime) -> dict[str, Health]:
@@ -26,6 +32,9 @@ def blindness(snapshot: PoolSnapshot) -> str | None:
     silent = most_silent(snapshot.groups, _silence_seconds(snapshot))
     if silent is None:
         return None
+    refused = sum(token_refused(group) for group in snapshot.groups)
+    if refused:
+        return f"{refused} groups: {REFUSED_BY_ENGINE}"
     return (
         f"{silent[0]} of {silent[1]} loaded groups answer no probe, so none is quarantined for its silence: "
         f"see whether the operator reaches port {ENGINE_ADMIN_PORT} of their pods"
