@@ -154,12 +154,3 @@ def _plural(path: str) -> str:
     if match is None:
         return "other"
     return "/".join(part for part in match.groups() if part)
-
-
-async def close_quietly(client: KubeClient, *, seconds: float = 2.0) -> None:
-    """Closes a client at exit without letting a stuck connection hold the process."""
-    try:
-        async with asyncio.timeout(seconds):
-            await client.close()
-    except TimeoutError:
-        return
