@@ -6,7 +6,6 @@ timeout of five minutes; the generic call beneath them has none of these and kee
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
