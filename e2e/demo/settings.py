@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from e2e.cluster.state import DEFAULT_STATE
 from e2e.kit.install import ROOT
 
-TOTAL_GPUS = 24
+GROUPS, GPUS_OF_A_GROUP = 3, 8  # of docs/examples/quickstart-sim.yaml
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Settings:
 
     @property
     def gpus_per_node(self) -> int | None:
-        """Pretended GPUs, evenly over the nodes; None leaves a running cluster as it is."""
-        return TOTAL_GPUS // self.nodes if self.nodes else None
+        """Pretended GPUs for whole groups, enough for all; None leaves a running cluster as it is."""
+        return ceil(GROUPS / self.nodes) * GPUS_OF_A_GROUP if self.nodes else None
 
 
 def parse(arguments: list[str] | None = None) -> Settings:

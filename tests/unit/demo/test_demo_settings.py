@@ -36,6 +36,8 @@ def test_the_backend_comes_from_the_argument_then_the_environment(monkeypatch: p
 
 
 def test_pretended_gpus_are_shared_evenly_and_a_running_cluster_is_left_as_it_is() -> None:
+    assert parse(["--nodes", "1"]).gpus_per_node == 24
+    assert parse(["--nodes", "2"]).gpus_per_node == 16, "12 would hold one group of 8 each"
     assert parse(["--nodes", "3"]).gpus_per_node == 8
     assert parse([]).gpus_per_node is None
 
