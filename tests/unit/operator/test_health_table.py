@@ -138,6 +138,14 @@ def test_a_node_that_no_longer_exists_is_lost() -> None:
     assert classify(silent("g", None), node=other).message == "node node-1 is gone"
 
 
+def test_an_engine_that_refuses_the_token_is_not_silent_while_the_kubelet_has_no_word_of_it() -> None:
+    item = silent("g", 600.0)
+    assert classify(item).verdict is Verdict.UNHEALTHY
+    assert item.engine is not None
+    stranger = replace(item, engine=replace(item.engine, token_refused=True))
+    assert classify(stranger).verdict is Verdict.UNKNOWN
+
+
 def test_where_most_groups_fall_silent_at_once_none_is_condemned() -> None:
     groups = [silent("a", 60.0), silent("b", 60.0), group("c")]
     assert most_silent(groups, 15.0) == (2, 3)

@@ -214,8 +214,8 @@ def test_groups_that_refuse_the_token_serve_by_their_endpoints_and_say_what_to_d
 
     groups, reached = (stranger("a"), stranger("b")), frozenset({"a-0", "b-0"})
     found = conditions(*groups, endpoints_ready=reached)
-    assert short(found, "Ready", "SLOMet") == [("True", "GroupsServing"), ("Unknown", "OperatorBlind")]
-    assert found["SLOMet"]["message"].startswith("2 groups: the engine refuses the operator's admin token")
+    assert short(found, "Ready", "SLOMet") == [("True", "GroupsServing"), ("Unknown", "TokenRefused")]
+    assert found["SLOMet"]["message"].startswith("2 of 2 groups: the engine refuses the operator's admin token")
     assert short(conditions(*groups, endpoints_ready=frozenset({"a-0"})), "Ready") == [("False", "GroupsNotReady")]
     of_group = {item["type"]: item for item in group_status(groups[0], snapshot(*groups), NOW)["conditions"]}
     assert short(of_group, "Healthy") == [("Unknown", "TokenRefused")]

@@ -15,7 +15,7 @@
 |11 | anything else                                                          | unknown                     |
 
 Rows 2 and 5 read LoadFailed for a group that never loaded. Unknown is never unhealthy: it holds what it has.
-"Silent" means no answered probe for ``health.interval`` × ``failureThreshold``.
+"Silent" means no answered probe, be it by a refusal, for ``health.interval`` × ``failureThreshold``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from enum import StrEnum
 from headwater_contracts.admin import EnginePhase
 from headwater_contracts.reasons import Reason
 from headwater_operator.core.conditions import shorten
-from headwater_operator.core.facts import fresh_state, leader_ready, pod_exited, was_loaded
+from headwater_operator.core.facts import fresh_state, leader_ready, pod_exited, token_refused, was_loaded
 from headwater_operator.core.last_words import last_words
 from headwater_operator.core.snapshot import GroupObservation, NodeObservation, PodObservation
 from headwater_operator.core.times import seconds_between
@@ -183,6 +183,8 @@ def _lost(
 
 def _silent(group: GroupObservation, silence_seconds: float) -> bool:
     reading = group.engine
+    if token_refused(group):
+        return False  # it answers
     return reading is not None and reading.silent_seconds is not None and reading.silent_seconds >= silence_seconds
 
 

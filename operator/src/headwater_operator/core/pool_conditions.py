@@ -125,7 +125,7 @@ def _capacity(view: PoolView) -> Finding:
 def _slo(view: PoolView) -> Finding:
     kind, slo, signals = ConditionType.SLO_MET, view.snapshot.spec.slo, view.signals
     if blind := blindness(view.snapshot):
-        return Finding(kind, None, Reason.OPERATOR_BLIND, blind)
+        return Finding(kind, None, blind[0], blind[1])
     targets = {
         "ttftP90": (slo.ttft_p90 if slo else None, signals.ttft_p90_seconds),
         "interTokenLatencyP99": (slo.inter_token_latency_p99 if slo else None, signals.itl_p99_seconds),

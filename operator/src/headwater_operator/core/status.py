@@ -24,7 +24,9 @@ __all__ = ["group_status", "pool_status", "status_needs_write"]
 _DECISIONS_KEPT = 10
 _DECISION_MESSAGE_LIMIT = 400
 _NO_FIGURE = "-"
-_NOT_DECISIONS = frozenset({Reason.DRAINING, Reason.DRAINED, Reason.CAPACITY_SHORT, Reason.OPERATOR_BLIND})
+_NOT_DECISIONS = frozenset(
+    {Reason.DRAINING, Reason.DRAINED, Reason.CAPACITY_SHORT, Reason.OPERATOR_BLIND, Reason.TOKEN_REFUSED}
+)
 """Told as events only: they follow from a decision that is listed, or decide nothing."""
 
 _REVERSIBLE: Mapping[Any, object] = {

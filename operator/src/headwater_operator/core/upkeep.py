@@ -121,14 +121,14 @@ def note_capacity(draft: Draft) -> None:
 
 
 def note_blindness(draft: Draft) -> None:
-    """Tells once when most engines fall silent to the operator."""
-    message = blindness(draft.snapshot)
-    if message is None:
+    """Tells once when the operator loses sight of most engines."""
+    blind = blindness(draft.snapshot)
+    if blind is None:
         return
     for condition in draft.snapshot.status.get("conditions") or ():
-        if condition.get("type") == ConditionType.SLO_MET and condition.get("reason") == Reason.OPERATOR_BLIND:
+        if condition.get("type") == ConditionType.SLO_MET and condition.get("reason") == blind[0]:
             return
-    draft.note(Reason.OPERATOR_BLIND, message, warning=True)
+    draft.note(blind[0], blind[1], warning=True)
 
 
 def unschedulable_message(member: Member) -> str:

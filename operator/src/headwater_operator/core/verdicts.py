@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from headwater_contracts.network import ENGINE_ADMIN_PORT
+from headwater_contracts.reasons import Reason
 from headwater_operator.api.duration import parse_duration
 from headwater_operator.core.facts import token_refused
 from headwater_operator.core.health import Health, HealthLimits, classify_group, most_silent
@@ -27,15 +28,15 @@ def classify_groups(snapshot: PoolSnapshot, now: datetime) -> dict[str, Health]:
     }
 
 
-def blindness(snapshot: PoolSnapshot) -> str | None:
-    """That the operator's own sight is in doubt, in words; None if it is not."""
+def blindness(snapshot: PoolSnapshot) -> tuple[Reason, str] | None:
+    """Why the operator sees too little of the pool to speak of it, in words; None if it sees enough."""
+    refused = sum(token_refused(group) for group in snapshot.groups)
+    if 2 * refused > len(snapshot.groups):
+        return Reason.TOKEN_REFUSED, f"{refused} of {len(snapshot.groups)} groups: {REFUSED_BY_ENGINE}"
     silent = most_silent(snapshot.groups, _silence_seconds(snapshot))
     if silent is None:
         return None
-    refused = sum(token_refused(group) for group in snapshot.groups)
-    if refused:
-        return f"{refused} groups: {REFUSED_BY_ENGINE}"
-    return (
+    return Reason.OPERATOR_BLIND, (
         f"{silent[0]} of {silent[1]} loaded groups answer no probe, so none is quarantined for its silence: "
         f"see whether the operator reaches port {ENGINE_ADMIN_PORT} of their pods"
     )
