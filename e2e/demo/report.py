@@ -50,7 +50,7 @@ def next_commands(settings: Settings, outcome: Outcome) -> list[str]:
         lines.append(f"kubectl port-forward service/{pool} 8000:80 &")
         url = "http://127.0.0.1:8000"
     lines += [
-        f'.venv/bin/headwater chat --url {url} "Why is the sky blue?"',
+        f'.venv/bin/headwater chat --url {url} --temperature 0 "Why is the sky blue?"',
         f".venv/bin/headwater bench --url {url} --concurrency 4 --requests 16 --max-tokens 64",
         f"kubectl delete pod {of_pool} --wait=false; kubectl get rgroup --watch",
     ]
