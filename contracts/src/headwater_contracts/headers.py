@@ -3,7 +3,6 @@
 REQUEST_ID = "x-request-id"
 REASON = "x-headwater-reason"
 """Machine-readable reason beside a 4xx or 5xx: ``draining``, ``loading``, ``too_many_waiting``, ``unhealthy``."""
-DETACH = "x-headwater-detach"
 GROUP = "x-headwater-group"
 """Response: name of the replica group that served the request."""
 RETRY_AFTER = "retry-after"

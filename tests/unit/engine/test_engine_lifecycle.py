@@ -20,6 +20,14 @@ def loaded() -> Lifecycle:
     return life
 
 
+def one_stream() -> tuple[LoopClock, Registry, Lifecycle, Drainer, InFlight]:
+    """A ready engine with one request in flight, and what drains it."""
+    clock, registry, life = LoopClock(), Registry(), loaded()
+    request = InFlight("a", lambda: False)
+    registry.add(request)
+    return clock, registry, life, Drainer(life, registry, clock), request
+
+
 def test_admission_follows_the_phases() -> None:
     life = Lifecycle()
     assert (life.phase, life.ready, life.admission(0)) == (EnginePhase.LOADING, False, Admission.LOADING)
@@ -143,11 +151,7 @@ async def test_an_answered_request_can_not_be_ended() -> None:
 
 @pytest.mark.looptime
 async def test_the_drainer_ends_streams_at_the_deadline_and_not_before() -> None:
-    clock, registry = LoopClock(), Registry()
-    life = loaded()
-    drainer = Drainer(life, registry, clock)
-    request = InFlight("a", lambda: False)
-    registry.add(request)
+    clock, _registry, life, drainer, request = one_stream()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(drainer.run())
         life.begin_drain(clock.now(), settle=5, timeout=60)
@@ -161,11 +165,7 @@ async def test_the_drainer_ends_streams_at_the_deadline_and_not_before() -> None
 
 @pytest.mark.looptime
 async def test_an_undrain_disarms_the_deadline() -> None:
-    clock, registry = LoopClock(), Registry()
-    life = loaded()
-    drainer = Drainer(life, registry, clock)
-    request = InFlight("a", lambda: False)
-    registry.add(request)
+    clock, _registry, life, drainer, request = one_stream()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(drainer.run())
         life.begin_drain(clock.now(), settle=5, timeout=60)
@@ -180,11 +180,7 @@ async def test_an_undrain_disarms_the_deadline() -> None:
 
 @pytest.mark.looptime
 async def test_drained_waits_for_settle_and_for_the_last_stream() -> None:
-    clock, registry = LoopClock(), Registry()
-    life = loaded()
-    drainer = Drainer(life, registry, clock)
-    request = InFlight("a", lambda: False)
-    registry.add(request)
+    clock, registry, life, drainer, request = one_stream()
     life.begin_drain(clock.now(), settle=5, timeout=60)
     begun = clock.now()
     asyncio.get_running_loop().call_later(20, registry.remove, request)

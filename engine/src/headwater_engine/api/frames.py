@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ def usage_json(usage: Usage) -> dict[str, int]:
     }
 
 
-class Frames:
+class Frames(ABC):
     """Frames of one stream. Subclasses say where the text goes and what the objects are called."""
 
     chunk_object = ""
@@ -91,8 +92,9 @@ class Frames:
             "usage": usage_json(usage),
         }
 
+    @abstractmethod
     def _choice(self, text: str, reason: FinishReason) -> dict[str, Any]:
-        raise NotImplementedError
+        """The one choice of an answer that is not streamed."""
 
 
 class ChatFrames(Frames):
